@@ -189,8 +189,11 @@ class DashboardAdmin(ReadOnlyAdmin):
                 scope,
                 request.GET.get("tab", ""),
                 series=request.GET.get("series", ""),
+                given=request.GET,
                 site=site,
                 **options,
             ),
         }
+        if not context["is_overview"] and obj is None:
+            context["title"] = context["tab_title"]
         return TemplateResponse(request, "admin/readtrack/dashboard.html", context)

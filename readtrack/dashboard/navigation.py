@@ -23,6 +23,7 @@ from readtrack.numbers.scope import (
 
 TABS: Mapping[str, Any] = {
     "numbers": gettext_lazy("Numbers"),
+    "stories": gettext_lazy("Top stories"),
     "growth": gettext_lazy("Grew most"),
     "sources": gettext_lazy("Where from"),
     "reading": gettext_lazy("Reading"),
@@ -116,6 +117,23 @@ def interval_choices(scope: Scope, here: Mapping[str, str]) -> list[Choice]:
         address = scope.address(by=name, **here)
         choices.append(Choice(INTERVALS[name], address, is_chosen=name == scope.interval))
     return choices
+
+
+#: The lengths of a point beside the chart.
+BY: Mapping[str, Any] = {
+    "hour": pgettext_lazy("interval", "By hour"),
+    "day": pgettext_lazy("interval", "By day"),
+    "week": pgettext_lazy("interval", "By week"),
+    "month": pgettext_lazy("interval", "By month"),
+}
+
+
+def chart_intervals(scope: Scope, here: Mapping[str, str]) -> list[Choice]:
+    """Returns the lengths of a point beside the chart, of which the present one is chosen."""
+    return [
+        Choice(BY[name], scope.address(by=name, **here), is_chosen=name == scope.by)
+        for name in scope.intervals
+    ]
 
 
 def _period_choices(scope: Scope, here: Mapping[str, str]) -> list[Choice]:

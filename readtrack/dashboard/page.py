@@ -1,24 +1,31 @@
 """The dashboard's page: the tables of each tab, and what the template shows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, npgettext
 
 from readtrack.dashboard.definitions import definitions, more_dimensions
 from readtrack.dashboard.navigation import (
+    TABS,
+    Chip,
+    chart_intervals,
     chips,
     filters_in_words,
-    interval_choices,
     navigation,
     parameters,
+    span_text,
 )
+from readtrack.dashboard.overview import overview
 from readtrack.dashboard.panels import files_of, linked_objects, table_context
+from readtrack.dashboard.stories import Asked, first_stories, stories_of
 from readtrack.dashboard.timeline import (
     chart_view,
     figures_of,
     last_flush_context,
+    link_to_object,
     shown_series,
     unknown_context,
 )
@@ -26,16 +33,23 @@ from readtrack.hits.addresses import NOTICES
 from readtrack.numbers import tables
 from readtrack.numbers.data import ScopeData
 from readtrack.numbers.details import details_of
-from readtrack.numbers.filters import chosen_in
+from readtrack.numbers.filters import Chosen, chosen_in
 from readtrack.numbers.loading import load
+from readtrack.numbers.objects import MOST
 from readtrack.numbers.offered import tables_by_tab
 from readtrack.numbers.options import enters_funnel
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.totals import SERIES
+from readtrack.numbers.verdict import verdict_of
+from readtrack.numbers.words import Sentence, lead
 from readtrack.numerals import exact, multiple
 
 NOTICED_HOURS = 24
 HOURS_IN_WORDS = 48  # of an age; a longer one is given in days
+
+
+STORIES = "stories"
+NOT_IN_OVERVIEW = {"really-read", "robots"}  # tables of long forms only
 
 
 def page_context(
@@ -43,61 +57,146 @@ def page_context(
     tab: str = "numbers",
     *,
     series: str = "views",
+    given: Mapping[str, Any] = {},
     site: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Returns the template's context for a tab of the scope. `options` are those of `load`.
+    """Returns the template's context for the overview of the scope, or for the long form of one of
+    its panels, the `tab`. `options` are those of `load`.
 
-    `series` is the number that the chart shows, one of SERIES. `site` is the name of the admin site
-    that the links lead to. Without Redis, live numbers are marked as not known.
+    `series` is the number that the chart shows, one of SERIES. `given` are the parameters of the
+    address, for lists. `site` is the name of the admin site that the links lead to. Without Redis,
+    live numbers are marked as not known.
     """
-    by_tab = tables_by_tab(scope)
+    by_tab = _tables_by_page(scope)
     if tab not in by_tab:
         tab = "numbers"
-    data = load(scope, by_tab[tab], row_limit=tables.ROWS_ON_PAGE, **options)
+    is_overview = tab == "numbers" and "object" not in scope.chosen
+    asked = Asked.parse(given)
+    data = load(scope, by_tab[tab], **_limits(tab), **options)
     if data.chart:
         scope = data.scope
     tables_by_name = _tables_by_name(by_tab[tab], data.asked, data)
     files = files_of(tables_by_name.values(), data.asked)
     # These two are shown in ways of their own.
+    now = tables_by_name.pop("now", None)
     over_time = None
     if data.chart:  # otherwise it says that it is not known
         over_time = tables_by_name.pop("over-time", None)
-    now = tables_by_name.pop("now", None)
     series = _valid_series(data, series)
     here = parameters(tab, series=series)
-    filters = chips(chosen_in(data), scope, here)
-    chart_context = unknown_context(data, now)
-    if data.chart and over_time and now:
-        chart_context = {
-            "figures": figures_of(data, data.chart, series=series),
-            "now": now,
-            "recent": tables.text(data.recent, "number"),
-            **last_flush_context(data.chart),
-            "chart": chart_view(
-                data,
-                data.chart,
-                over_time,
-                series=series,
-                intervals=interval_choices(scope, here),
-                filters=filters_in_words(filters),
-                site=site,
-            ),
-        }
-    return {
+    chosen = chosen_in(data)
+    filters = chips(chosen, scope, here)
+    context = {
         "scope": scope,
         "data": data,
+        "tab": tab,
+        "is_overview": is_overview,
+        "tab_title": TABS[tab],
+        "period_in_title": _period_in_title(scope, tab),
         "files": files,
         "chips": filters,
         **navigation(data, scope, here=here, tabs=list(by_tab)),
-        **chart_context,
-        "tables": [table_context(table, scope, site=site) for table in tables_by_name.values()],
+        **_chart_context(
+            data, over_time, now, series=series, here=here, filters=filters, site=site
+        ),
+        # The overview shows a few rows of each, in panels of its own.
+        "tables": SimpleLazyObject(
+            lambda: [table_context(table, scope, site=site) for table in tables_by_name.values()]
+        ),
         "definitions": definitions(data),
         "usual": _usual_card(data),
         "has_period": tab != "sections",  # readers are those of now
         "notices": _notices(data),
         "more_dimensions": more_dimensions() if tab == "sources" and not scope.fixed else "",
     }
+    if is_overview:
+        context["lead"] = _lead(data, chosen, site=site)
+        context.update(overview(tables_by_name, data, group=asked.group, site=site))
+        context["list"] = first_stories(tables_by_name["most-viewed"], data, site=site)
+    if tab == STORIES:
+        context["list"] = stories_of(data, asked, site=site)
+    return context
+
+
+def _chart_context(
+    data: ScopeData,
+    over_time: tables.Table | None,
+    now: tables.Table | None,
+    *,
+    series: str,
+    here: Mapping[str, str],
+    filters: Sequence[Chip],
+    site: str | None,
+) -> dict[str, Any]:
+    """Returns the context for the totals and the chart; empty for a page without them."""
+    if data.chart is None or over_time is None or now is None:
+        return unknown_context(data, now)
+    chart = chart_view(
+        data,
+        data.chart,
+        over_time,
+        series=series,
+        intervals=chart_intervals(data.scope, here),
+        filters=filters_in_words(filters),
+        site=site,
+    )
+    return {
+        "figures": figures_of(data, data.chart, series=series),
+        "now": now,
+        "recent": tables.text(data.recent, "number"),
+        **last_flush_context(data.chart),
+        "chart": chart,
+    }
+
+
+def _tables_by_page(scope: Scope) -> dict[str, Sequence[str]]:
+    """Returns the names of the tables of the overview, of the list of stories, and of each long form
+    of other panels.
+    """
+    by_tab = tables_by_tab(scope)
+    if "object" in scope.chosen:
+        return by_tab
+    first = by_tab.pop("numbers")
+    more = [name for names in by_tab.values() for name in names if name not in NOT_IN_OVERVIEW]
+    if scope.values:  # little is known then, and what grew most needs other objects
+        more = [name for name in more if tables.is_known(name, scope) and name != "grew-most"]
+    return {"numbers": [*first, *more], STORIES: ["most-viewed"], **by_tab}
+
+
+def _period_in_title(scope: Scope, tab: str) -> str:
+    """Returns the period of the page as its title names it; "" for a page that is of now."""
+    if tab == "sections":
+        return ""
+    return str(scope.periods.get(scope.period, "")) or span_text(scope.span)
+
+
+def _limits(tab: str) -> dict[str, int]:
+    """Returns how many rows and objects a page needs, as options of `load`."""
+    if tab == STORIES:
+        return {"row_limit": MOST, "candidates": MOST}
+    return {"row_limit": tables.ROWS_ON_PAGE}
+
+
+class LeadView(NamedTuple):
+    """The sentence before all numbers."""
+
+    verdict: str
+    tone: str
+    sentences: Sequence[tuple[Sentence, str]]  # and the numbers of the object that it names
+    remarks: Sequence[str]
+
+
+def _lead(data: ScopeData, filters: Sequence[Chosen], *, site: str | None) -> LeadView:
+    """Returns what is said of the period before all numbers."""
+    said = lead(verdict_of(data, filters))
+    sentences = []
+    for sentence in said.sentences:
+        link = ""
+        if sentence.obj is not None:
+            link = link_to_object(sentence.obj, data.asked, site=site)
+        sentences.append((sentence, link))
+    return LeadView(said.verdict, said.tone, sentences, said.remarks)
 
 
 def _valid_series(data: ScopeData, series: str) -> str:

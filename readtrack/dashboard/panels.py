@@ -1,18 +1,42 @@
 """The tables of the page for the template: their rows as texts and with links."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import log2
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from django.utils.formats import date_format
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from readtrack.dashboard.timeline import link_to_object
 from readtrack.numbers import tables
 from readtrack.numbers.details import details_of
 from readtrack.numbers.scope import Scope, dimension_names
+from readtrack.numerals import multiple
 from readtrack.texts import address_of
 
 FILES = ("csv", "json")  # formats of exports
+BELOW, FAR_BELOW, ABOVE, FAR_ABOVE = 0.67, 0.33, 1.5, 3.0  # times the usual views
+SCALE = 3  # the gauge goes from 2 ** -3 to 2 ** 3 times the usual
+
+#: The words for how many times the usual views an object has, by the name of its colour.
+WORDS_OF_USUAL: Mapping[str, Any] = {
+    "far-above": gettext_lazy("far above usual"),
+    "above": gettext_lazy("above usual"),
+    "usual": pgettext_lazy("views", "usual"),
+    "below": gettext_lazy("below usual"),
+    "far-below": gettext_lazy("far below usual"),
+}
+
+
+class Gauge(NamedTuple):
+    """How many times the usual views an object has, as a place on a scale, a number and a word."""
+
+    text: str
+    level: str  # a key of WORDS_OF_USUAL
+    word: str
+    start: float  # of the bar from the middle, in per cent of the scale
+    length: float
 
 
 class File(NamedTuple):
@@ -52,25 +76,68 @@ def files_of(shown_tables: Iterable[tables.Table], scope: Scope) -> list[File]:
     return files
 
 
+def gauge_of(times: float | None) -> Gauge | None:
+    """Returns the gauge of an object with so many times its usual views; None if that is not known."""
+    if times is None:
+        return None
+    level = _level(times)
+    powers = log2(max(times, 2**-SCALE))
+    place = 50 + 50 * min(1.0, powers / SCALE)
+    return Gauge(
+        text=multiple(times),
+        level=level,
+        word=str(WORDS_OF_USUAL[level]),
+        start=round(min(50.0, place), 1),
+        length=round(abs(place - 50), 1),
+    )
+
+
+def _level(times: float) -> str:
+    if times >= FAR_ABOVE:
+        return "far-above"
+    if times >= ABOVE:
+        return "above"
+    if times <= FAR_BELOW:
+        return "far-below"
+    return "usual" if times > BELOW else "below"
+
+
+def row_of(
+    table: tables.Table,
+    row: tables.Row,
+    scope: Scope,
+    *,
+    site: str | None,
+    hidden: Sequence[str] = (),
+) -> PageRow:
+    """Returns a row of a table for the template, without the columns with `hidden` names."""
+    texts = tables.texts_of_row(row, table.columns)
+    cells: list[dict[str, Any]] = []
+    for column, text, value in zip(table.columns, texts, row.values, strict=True):
+        if column.name in hidden:
+            continue
+        cell = {"column": column, "text": text}
+        if column.value_kind == "times":
+            cell["gauge"] = gauge_of(value)
+        cells.append(cell)
+    head, *other_cells = cells
+    if "object" in row.filters:
+        head["details"] = details_texts(row.values[0])
+    link = link_of(row, scope, site=site)
+    return PageRow(head, other_cells, link, url=address_of(row.values[0]))
+
+
 def table_context(table: tables.Table, scope: Scope, *, site: str | None) -> dict[str, Any]:
     """Returns a table for the template: its first rows as texts and with links."""
     rows = []
     shown_rows = table.rows[: table.row_limit]
     bars = _bars(table, shown_rows)
     for row, bar in zip(shown_rows, bars, strict=True):
-        texts = tables.texts_of_row(row, table.columns)
-        cells: list[dict[str, Any]] = [
-            {"column": column, "text": text}
-            for column, text in zip(table.columns, texts, strict=True)
-        ]
-        head, *other_cells = cells
-        head["bar"] = bar
-        if "object" in row.filters:
-            head["details"] = _details_texts(row.values[0])
-        link = _link(row, scope, site=site)
-        if link and table.name == "grew-most":  # in other tables it is two clicks away already
-            head.update(_sources_file(row.values[0], scope, site=site))
-        rows.append(PageRow(head, other_cells, link, url=address_of(row.values[0])))
+        page_row = row_of(table, row, scope, site=site)
+        page_row.head["bar"] = bar
+        if page_row.link and table.name == "grew-most":  # in others it is two clicks away already
+            page_row.head.update(_sources_file(row.values[0], scope, site=site))
+        rows.append(page_row)
     # On an object's page the tables of dimensions are beside the chart.
     is_beside = "object" in scope.chosen and table.name.startswith("by-")
     return {"table": table, "rows": rows, "is_beside": is_beside}
@@ -87,14 +154,14 @@ def _bars(table: tables.Table, rows: Sequence[tables.Row]) -> list[int]:
     return [round(100 * number / longest) for number in numbers]
 
 
-def _details_texts(obj: Any) -> list[str]:
+def details_texts(obj: Any) -> list[str]:
     """Returns when the object was published, its category and its author, as far as is known."""
     details = details_of(obj)
     published = date_format(details.published, "DATE_FORMAT") if details.published else ""
     return [text for text in (published, details.category, details.author) if text]
 
 
-def _link(row: tables.Row, scope: Scope, *, site: str | None) -> str:
+def link_of(row: tables.Row, scope: Scope, *, site: str | None) -> str:
     """Returns the address of the object's numbers, or of this page with one more filter.
 
     It is "" for a row that leads nowhere.

@@ -158,11 +158,11 @@ def visitors_asked(rows: Rows) -> dict[tuple[str, str], Sequence[str]]:
     return asked
 
 
-def titles(rows: Rows, *, row_limit: int) -> dict[tuple[str, str], Any]:
+def titles(rows: Rows, *, row_limit: int, known: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
     """Returns the rows of the categories, and the names of the authors, by kind and name.
 
     Those that are deleted are left out. Makes one query for each model of categories, and one for
-    all authors. `row_limit` is 0 for all rows.
+    all authors. `row_limit` is 0 for all rows. `known` has the categories that are loaded, by subject.
     """
     titles: dict[tuple[str, str], Any] = {}
     limit = SHOWN if row_limit else None
@@ -170,7 +170,8 @@ def titles(rows: Rows, *, row_limit: int) -> dict[tuple[str, str], Any]:
         group: [row.name for row in rows.get(group, [])[:limit] if row.name not in (NONE, OTHER)]
         for group in group_sums.WITH_VISITORS
     }
-    for subject, category in _categories(names["section"]).items():
+    missing = [subject for subject in names["section"] if subject not in known]
+    for subject, category in {**known, **_categories(missing)}.items():
         titles["section", subject] = category
     for pk, author in _authors(names["author"]).items():
         titles["author", pk] = name_of(author)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from time import monotonic
 from typing import Any
 
@@ -67,6 +67,19 @@ class Needs:
 
     scope: Scope
     tables: Sequence[str]
+    candidates: int = CANDIDATES  # objects of whole models whose numbers are computed
+
+    @property
+    def has_grown(self) -> bool:
+        """Returns True if the objects that grew most are needed beside those with most views."""
+        return "grew-most" in self.tables and self.order != "growth" and not self.scope.values
+
+    @property
+    def has_old(self) -> bool:
+        """Returns True if old objects are needed beside those with most views."""
+        others = OF_OBJECTS - {"still-read"}
+        has_others = not others.isdisjoint(self.tables)
+        return "still-read" in self.tables and has_others and not self.scope.values
 
     @property
     def order(self) -> Order:
@@ -124,6 +137,8 @@ class Needs:
 
         Otherwise they are those of all time, which saves the query that groups and the funnel cost.
         """
+        if "most-viewed" in self.tables:
+            return True
         return not self.groups and "funnel" not in self.tables
 
     @property
@@ -376,18 +391,20 @@ def load(
     *,
     has_notes: bool = True,
     row_limit: int = 0,
+    candidates: int = CANDIDATES,
     obj: Model | None = None,
 ) -> ScopeData:
     """Returns the numbers that the tables need, in at most two round trips to Redis.
 
-    `row_limit` is the number of rows of objects that a table needs, 0 for all. `obj` is the only
-    object of the scope, where the caller has loaded it. With `has_notes` the chart has the notes of
+    `row_limit` is the number of rows of objects that a table needs, 0 for all. The objects of whole
+    models are the best of as many `candidates`. `obj` is the only object of the scope, where the
+    caller has loaded it. With `has_notes` the chart has the notes of
     the whole site.
 
     SQL's counts are read before Redis's, because what is settled and written in between would
     count twice.
     """
-    needs = Needs(scope, tables)
+    needs = Needs(scope, tables, candidates)
     objects = Objects(scope, needs.order_of_candidates, obj)
     if scope.is_listed:
         objects.choose(has_best=needs.has_best)
@@ -459,7 +476,7 @@ def load(
         row_limit=row_limit or None,
         is_compared=scope.is_compared,
         is_before_known=_is_before_known(
-            scope, entries=entries, gains=gains, group_rows=group_rows
+            scope, entries=entries, gains=gains, group_rows=group_rows, chart=chart
         ),
         by_value=_comparison(with_value),
         has_gains=needs.has_gains,
@@ -482,7 +499,11 @@ def load(
         sections=sections,
         accounts=_accounts_beside(sections),
         groups=group_rows,
-        group_titles=groups.titles(group_rows, row_limit=row_limit),
+        group_titles=groups.titles(
+            group_rows,
+            row_limit=row_limit,
+            known={section.subject: section.category for section in sections},
+        ),
     )
 
 
@@ -490,10 +511,17 @@ def _choose_by_tables(
     needs: Needs, objects: Objects, *, trending: Sequence[tuple[str, int]]
 ) -> None:
     """Chooses the objects that the tables show, unless filters have named them."""
-    if "still-read" in needs.tables and not needs.scope.values:
+    if needs.has_old and needs.scope.is_listed:
+        objects.find_old()
+    elif "still-read" in needs.tables and not (needs.has_old or needs.scope.values):
         objects.choose_old()
     elif needs.is_chosen_by_trend:
-        objects.choose(subject for subject, _ in trending)
+        objects.choose(
+            (subject for subject, _ in trending),
+            limit=needs.candidates,
+            has_grown=needs.has_grown,
+            has_old=needs.has_old,
+        )
 
 
 def _groups_of_models(needs: Needs, objects: Objects) -> groups.Rows:
@@ -1003,7 +1031,7 @@ def _best_as_saved(
     CANDIDATES, more than the table has rows.
     """
     entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=None)
-    limit = CANDIDATES if row_limit else None
+    limit = needs.candidates if row_limit else None
     return [entry.subject for entry in entries[:limit]]
 
 
@@ -1011,7 +1039,7 @@ def _shown_with_visitors(needs: Needs, best: Sequence[str], *, row_limit: int) -
     """Returns the subjects whose visitors a table of the page shows. An export reads them later."""
     if "most-viewed" not in needs.tables or not row_limit or needs.scope.values:
         return []
-    return best[: row_limit + MORE_ROWS]
+    return best[: min(row_limit, CANDIDATES) + MORE_ROWS]
 
 
 def _shown_with_usual(needs: Needs, best: Sequence[str]) -> Sequence[str]:
@@ -1093,21 +1121,28 @@ def _is_before_whole(numbers: ScopeNumbers, total_before: Counts | None) -> bool
 
 
 def _is_before_known(
-    scope: Scope, *, entries: Sequence[Entry], gains: PeriodHashes, group_rows: groups.Rows
+    scope: Scope,
+    *,
+    entries: Sequence[Entry],
+    gains: PeriodHashes,
+    group_rows: groups.Rows,
+    chart: ChartData | None,
 ) -> bool:
     """Returns False if no table has a number of a period that lies further back.
 
     Then history does not go back that far, most likely. To look up where it begins would cost a
-    query. Of the period right before it is True.
+    query. The chart knows it better. Of the period right before it is True.
     """
     if scope.comparison == DEFAULT_COMPARISON:
         return True
-    if any(entry.before.views for entry in entries):
-        return True
-    if any(row.before.views for rows in group_rows.values() for row in rows):
+    if chart is not None and not chart.is_before_whole:
+        return False
+    rows = chain.from_iterable(group_rows.values())
+    counts: Iterable[Counts] = (row.before for row in chain(entries, rows))
+    if any(count.views for count in counts):
         return True
     gains_before = gains.before or {}
-    return any(counts.total() for counts in gains_before.values())
+    return any(counter.total() for counter in gains_before.values())
 
 
 def _points(numbers: ScopeNumbers) -> list[Counts]:

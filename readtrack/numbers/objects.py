@@ -71,32 +71,63 @@ class Objects:
         self.stored: Mapping[str, int | None] = {}
         self._large_models = scope.models  # the models with too many objects to take all of them
         self._rows: dict[str, Any] = {}  # the loaded rows by subject
+        #: The subjects that were published STILL_READ_DAYS before the period. None if there is no
+        #: need to tell them from others.
+        self.old: set[str] | None = None
         if obj:
             self._rows[subject_of(obj)] = obj
 
-    def choose(self, trending: Iterable[str] = (), *, has_best: bool = True) -> None:
+    def choose(
+        self,
+        trending: Iterable[str] = (),
+        *,
+        has_best: bool = True,
+        limit: int = CANDIDATES,
+        has_grown: bool = False,
+        has_old: bool = False,
+    ) -> None:
         """Chooses the objects that filters name, or the best and the trending ones of models.
 
         Without `has_best`, of too many objects that filters name they are the most viewed ones of
-        all time, which saves a query.
+        all time, which saves a query. Of whole models they are the `limit` best; with `has_grown`
+        also those that grew most, with `has_old` also old ones.
         """
         if not self.scope.is_listed:
-            self._choose_best(trending)
+            more = self._grown_and_old(has_grown=has_grown, has_old=has_old)
+            self._choose_best(trending, more=more, limit=limit)
         elif "object" in self.scope.chosen:
             self._choose_one()
         else:
             self.stored = self._linked(has_best=has_best)
 
-    def _choose_best(self, trending: Iterable[str]) -> None:
-        """Chooses CANDIDATES objects of a list, or else of all time, and as many trending ones."""
-        best = self._best()[:CANDIDATES]
+    def _choose_best(self, trending: Iterable[str], *, more: Iterable[str], limit: int) -> None:
+        """Chooses the `limit` best objects of a list, or else of all time, CANDIDATES trending ones
+        and `more`.
+        """
+        best = self._best(self.order)[:limit]
         if not best:  # a site has no list in its first hour, and long periods have none
             for model in self.scope.models:
                 rows = with_links(self.scope.rows(model))
-                viewed = row_counts.most_viewed(rows, CANDIDATES)
+                viewed = row_counts.most_viewed(rows, limit)
                 self._rows.update((subject_of(row), row) for row, _ in viewed)
-        self.load([*best, *islice(trending, CANDIDATES)])
+        self.load([*best, *islice(trending, CANDIDATES), *more])
         self.stored = self._loaded_views()
+
+    def _grown_and_old(self, *, has_grown: bool, has_old: bool) -> list[str]:
+        """Returns CANDIDATES objects that grew most, and as many old ones, which become `old`."""
+        subjects: list[str] = []
+        if has_grown:
+            subjects += self._best("growth")[:CANDIDATES]
+        if has_old:
+            best = self._best(self.order)
+            old = self._old_among(best)
+            subjects += [subject for subject in best if subject in old][:CANDIDATES]
+            self.old = old
+        return subjects
+
+    def find_old(self) -> None:
+        """Finds the old ones among the chosen objects, which become `old`."""
+        self.old = self._old_among(self.stored)
 
     def choose_old(self) -> None:
         """Chooses the best objects that were published STILL_READ_DAYS before the period.
@@ -104,7 +135,7 @@ class Objects:
         They are CANDIDATES of those in a list, or else of all time; or those of the objects that
         filters name.
         """
-        best = [*self.stored] if self.scope.is_listed else self._best()
+        best = [*self.stored] if self.scope.is_listed else self._best(self.order)
         if best:
             old = self._old_among(best)
             best = [subject for subject in best if subject in old]
@@ -139,7 +170,7 @@ class Objects:
         """Returns the subjects of the best objects of whole models, `limit` at most, and of the
         trending ones.
         """
-        best = self._best()[:limit]
+        best = self._best(self.order)[:limit]
         if not best:  # a site has no list in its first hour, and long periods have none
             for model in self.scope.models:
                 viewed = row_counts.most_viewed(self.scope.rows(model), limit)
@@ -165,7 +196,7 @@ class Objects:
         self._large_models = [
             model for model, views in views_by_model.items() if has_best and len(views) >= MOST
         ]
-        best_by_model = rows_by_model(self._best()) if self._large_models else {}
+        best_by_model = rows_by_model(self._best(self.order)) if self._large_models else {}
         for model in self._large_models:
             best = best_by_model.get(model, {})
             views_by_model[model] = self._with_best_first(model, views_by_model[model], best)
@@ -206,7 +237,7 @@ class Objects:
         first = {subject: all_views[subject] for subject in best.values() if subject in all_views}
         return dict(islice({**first, **all_views}.items(), MOST))
 
-    def _best(self) -> list[str]:
+    def _best(self, order: Order) -> list[str]:
         """Returns the subjects with the most views (or reads, or growth) in the period, best first.
 
         Of long periods they are those of all time. By growth the most viewed subjects are compared
@@ -216,7 +247,7 @@ class Objects:
         is_sorted = self.days == popular.EVER and self.scope.is_listed
         if not self._large_models or is_sorted:
             return []
-        views = self._views_in_periods()
+        views = self._views_in_periods(order)
 
         def growth(column: str) -> int:
             return views.now[column] - views.before.get(column, 0)
@@ -224,40 +255,34 @@ class Objects:
         columns = sorted(views.now, key=growth, reverse=True)
         return [column.removeprefix(history.of_reads("")) for column in columns[:MOST]]
 
-    def _views_in_periods(self) -> PeriodViews:
+    def _views_in_periods(self, order: Order) -> PeriodViews:
         """Returns the views of the best subjects, out of a list if there is one, else of history."""
         hours = self.scope.span.hours
         # The lists lack the running hour. The trending list has it, but knows no filters.
         if self.scope.is_listed and self.scope.is_of_a_day:
-            return self._summed()
-        views = self._rises()
+            return self._summed(order)
+        views = self._rises(order)
         if views.now or self.scope.is_present or len(hours) > model_sums.QUARTER:
             return views
-        return self._summed()
+        return self._summed(order)
 
-    def _hours_before(self) -> range:
+    def _hours_before(self, order: Order) -> range:
         """Returns the hours of the period before; none unless few are chosen by their growth.
 
         Of the objects that filters name, the MOST with the most views of the period are compared in
         any case, so that only their own growth counts, which is known later.
         """
-        if self.order == "growth" and self.scope.before and not self.scope.is_listed:
+        if order == "growth" and self.scope.before and not self.scope.is_listed:
             return self.scope.before.hours
         return range(0)
 
-    def _rises(self) -> PeriodViews:
+    def _rises(self, order: Order) -> PeriodViews:
         """Returns the views of the subjects of the list of `days`, quickly.
 
         Up to now they are lower bounds, out of the list itself.
         """
-        hours = self.scope.span.hours
-        if self.scope.is_present:
-            views = {ranked.subject: ranked.views for ranked in self.ranking}
-        else:
-            views = popular.rises(
-                self._list_labels, days=self.days, since=hours.start, until=hours.stop
-            )
-        hours_before = self._hours_before()
+        views = self._rises_of_period
+        hours_before = self._hours_before(order)
         if not views or not hours_before:
             return PeriodViews(views, {})
         views_before = popular.rises(
@@ -265,7 +290,15 @@ class Objects:
         )
         return PeriodViews(views, views_before)
 
-    def _summed(self) -> PeriodViews:
+    @cached_property
+    def _rises_of_period(self) -> dict[str, int]:
+        """The views in the period of the subjects of the list of `days`."""
+        if self.scope.is_present:
+            return {ranked.subject: ranked.views for ranked in self.ranking}
+        hours = self.scope.span.hours
+        return popular.rises(self._list_labels, days=self.days, since=hours.start, until=hours.stop)
+
+    def _summed(self, order: Order) -> PeriodViews:
         """Returns the views of the most viewed subjects, out of all history of the two periods."""
         hours = self.scope.span.hours
         rows = []
@@ -273,7 +306,7 @@ class Objects:
             rows = [self.scope.rows(model) for model in self._large_models]
         most = popular.most(self._list_labels, since=hours.start, until=hours.stop, rows=rows)
         now = {column: counts.views for column, counts in most}
-        hours_before = self._hours_before()
+        hours_before = self._hours_before(order)
         gains = period_gains.gains(now, since=hours_before.start, until=hours_before.stop)
         before = {column: counts.views for column, counts in gains.items()}
         return PeriodViews(now, before)

@@ -75,6 +75,11 @@ OTHER_PARAMETERS = (
     "series",
     "table",
     "format",
+    "q",
+    "order",
+    "dir",
+    "rows",
+    "group",
 )
 
 

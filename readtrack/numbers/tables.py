@@ -503,6 +503,7 @@ def _first_count(row: Row) -> int:
 def grew_most(data: ScopeData) -> Table:
     """Returns the objects with the most views more than in the period before."""
     grown = [entry for entry in data.entries if entry.growth > 0]
+    grown.sort(key=_growth, reverse=True)
     columns = ["growth", "views", *COMPARED, "usual", "trend"]
     objects = _of_objects(data, grown, *_columns_by_value(data, columns))
     caption = _caption_of_grown(data, objects.caption)
@@ -514,6 +515,10 @@ def grew_most(data: ScopeData) -> Table:
         objects = objects._replace(rows=[])
         empty = _("By value, today is compared once it is over.")
     return Table("grew-most", _("Grew most"), caption, objects.columns, objects.rows, empty)
+
+
+def _growth(entry: Entry) -> int:
+    return entry.growth
 
 
 def _caption_of_grown(data: ScopeData, caption: str) -> str:
@@ -806,6 +811,9 @@ def _title_of_group(group: Group, name: str, data: ScopeData) -> Any:
 def still_read(data: ScopeData) -> Table:
     """Returns the objects with the most views in the period that were published long before it."""
     viewed = [entry for entry in data.entries if entry.now.views]
+    old = data.objects.old
+    if old is not None:
+        viewed = [entry for entry in viewed if entry.subject in old]
     objects = _of_objects(data, viewed, "views", *COMPARED, "reads", "trend")
     caption = ngettext(
         "Published more than %(count)s day before the period.",

@@ -1,0 +1,468 @@
+"""The panels of the overview: what the dashboard shows below the chart, in the order of a morning."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext
+
+from readtrack.dashboard.navigation import Choice
+from readtrack.dashboard.panels import BELOW, File, PageRow, details_texts, link_of, row_of
+from readtrack.numbers import tables
+from readtrack.numbers.data import Entry, ScopeData
+from readtrack.numbers.scope import COMPARISONS, DEFAULT_COMPARISON, Scope
+from readtrack.numerals import exact, multiple, signed
+from readtrack.texts import title_of
+
+FEW = 3  # rows of a short list
+SOME = 7  # rows of a list beside another panel
+MOST_PARTS = 4  # of a strip; the others are together
+LEAST_OPENED = 200  # views of a story that is told to be hardly read
+HARDLY_READ = 33  # per cent of its views that were read, at most
+
+
+class Item(NamedTuple):
+    """An object of a short list, with what there is to say of it."""
+
+    title: str
+    link: str
+    number: str
+    remark: str
+
+
+class ShortList(NamedTuple):
+    """A short list of objects, and the link to all of them."""
+
+    title: str
+    remark: str
+    items: Sequence[Item]
+    more: str  # "" if this is all
+    empty: str
+
+
+class Part(NamedTuple):
+    """A part of a strip: a value of a dimension."""
+
+    label: str
+    share: str
+    link: str
+    start: float  # in per cent of the strip
+    length: float
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel of rows."""
+
+    name: str
+    title: Any
+    columns: Sequence[tables.Column] = ()
+    rows: Sequence[PageRow] = ()
+    caption: str = ""
+    strip: Sequence[Part] = ()
+    empty: str = ""
+    more: Choice | None = None
+    file: File | None = None
+    switch: Sequence[Choice] = ()
+
+
+#: Columns that are not shown: without the number before, nobody knows that a change is "new".
+HIDDEN = ("before",)
+READ = tables.Column("ratio", gettext_lazy("Read"), "share")
+
+
+def panel_of(
+    table: tables.Table,
+    scope: Scope,
+    *,
+    columns: Sequence[str],
+    limit: int,
+    site: str | None,
+    tab: str = "",
+    **changes: Any,
+) -> Panel:
+    """Returns a panel with these columns of the first rows of a table.
+
+    `tab` is the page with all rows. `changes` are other fields of the panel.
+    """
+    picked = pick(table, columns)
+    shown = picked.rows[:limit]
+    rows = [row_of(picked, row, scope, site=site, hidden=HIDDEN) for row in shown]
+    _set_bars(picked, rows)
+    more = None
+    if tab and len(table.rows) > limit:
+        count = exact(len(table.rows))
+        more = Choice(
+            _("All %(count)s") % {"count": count}, scope.address(tab=tab), is_chosen=False
+        )
+    fields: dict[str, Any] = {
+        "name": table.name,
+        "title": table.title,
+        "columns": [column for column in picked.columns if column.name not in HIDDEN],
+        "rows": rows,
+        "empty": table.empty,
+        "more": more,
+        "file": file_of(table, scope),
+        **changes,
+    }
+    return Panel(**fields)
+
+
+def file_of(table: tables.Table, scope: Scope) -> File | None:
+    """Returns the files of a table; None for one without rows."""
+    if not table.rows:
+        return None
+    addresses = {kind: scope.address(table=table.name, format=kind) for kind in ("csv", "json")}
+    return File(str(table.title), addresses)
+
+
+def pick(table: tables.Table, names: Sequence[str]) -> tables.Table:
+    """Returns the table with these of its columns, and the HIDDEN ones.
+
+    "ratio" may be made of its views and reads.
+    """
+    table = _with_ratio(table)
+    places = {column.name: place for place, column in enumerate(table.columns)}
+    chosen = [name for name in dict.fromkeys([*names, *HIDDEN]) if name in places]
+    rows = []
+    for row in table.rows:
+        values = [row.values[places[name]] for name in chosen]
+        rows.append(row._replace(values=values))
+    columns = [table.columns[places[name]] for name in chosen]
+    return table._replace(columns=columns, rows=rows)
+
+
+def _with_ratio(table: tables.Table) -> tables.Table:
+    """Returns the table with the share of the views that were read, if it has both numbers."""
+    names = [column.name for column in table.columns]
+    if "ratio" in names or not {"views", "reads"} <= {*names}:
+        return table
+    views = table.values("views")
+    reads = table.values("reads")
+    rows = []
+    for row, views_of_row, reads_of_row in zip(table.rows, views, reads, strict=True):
+        ratio = _ratio(reads_of_row, views_of_row)
+        rows.append(row._replace(values=[*row.values, ratio]))
+    return table._replace(columns=[*table.columns, READ], rows=rows)
+
+
+def _ratio(reads: int | None, views: int | None) -> float | None:
+    """Returns the share of the views that were read in per cent; None if that is not known."""
+    if reads is None or not views:
+        return None
+    return min(100.0, 100 * reads / views)
+
+
+def _set_bars(table: tables.Table, rows: Sequence[PageRow]) -> None:
+    """Gives each row the length of its bar in per cent of the longest: that of its first number."""
+    kinds = [column.value_kind for column in table.columns]
+    if "number" not in kinds:
+        return
+    index = kinds.index("number")
+    numbers = [row.values[index] or 0 for row in table.rows[: len(rows)]]
+    longest = max([1, *numbers])
+    for row, number in zip(rows, numbers, strict=True):
+        row.head["bar"] = round(100 * number / longest)
+
+
+def strip_of(table: tables.Table, dimension: str, scope: Scope) -> list[Part]:
+    """Returns the strip of a dimension: its largest values, and all others together."""
+    counts = table.values("views") if table.rows else []
+    total = sum(counts)
+    parts = []
+    start = 0.0
+    for row, count in [*zip(table.rows, counts, strict=True)][:MOST_PARTS]:
+        share = 100 * count / total
+        label = tables.name_of_value(dimension, row.values[0])
+        link = "" if row.filters.items() <= scope.chosen.items() else scope.address(**row.filters)
+        parts.append(
+            Part(label, tables.text(share, "share"), link, round(start, 2), round(share, 2))
+        )
+        start += share
+    rest = sum(counts[MOST_PARTS:])
+    if rest:
+        share = 100 * rest / total
+        label = pgettext("values of a dimension", "Other")
+        parts.append(Part(label, tables.text(share, "share"), "", round(start, 2), round(share, 2)))
+    return parts
+
+
+def grown(table: tables.Table, data: ScopeData, *, site: str | None) -> ShortList:
+    """Returns the objects that grew most."""
+    scope = data.asked
+    names = [column.name for column in table.columns]
+    items = []
+    for row in table.rows[:FEW]:
+        texts = tables.texts_of_row(row, table.columns)
+        remark = dict(zip(names, texts, strict=True)).get("change", "")
+        number = signed(row.values[names.index("growth")])
+        items.append(Item(title_of(row.values[0]), link_of(row, scope, site=site), number, remark))
+    remark = ""
+    if scope.comparison != DEFAULT_COMPARISON:
+        remark = str(COMPARISONS[scope.comparison])
+    more = scope.address(tab="growth") if len(table.rows) > FEW else ""
+    return ShortList(str(table.title), remark, items, more, table.empty)
+
+
+def still_read(table: tables.Table, data: ScopeData, *, site: str | None) -> ShortList:
+    """Returns the old objects with the most views."""
+    items = []
+    for row in table.rows[:FEW]:
+        texts = details_texts(row.values[0])
+        number = ngettext("%(count)s view", "%(count)s views", row.values[1]) % {
+            "count": exact(row.values[1])
+        }
+        link = link_of(row, data.asked, site=site)
+        items.append(Item(title_of(row.values[0]), link, number, texts[0] if texts else ""))
+    more = data.asked.address(tab="age") if len(table.rows) > FEW else ""
+    remark = _("older than 90 days")
+    return ShortList(str(table.title), remark, items, more, table.empty)
+
+
+def below_usual(data: ScopeData, *, site: str | None) -> ShortList:
+    """Returns the objects that are furthest below what is usual at their age."""
+    found = sorted(
+        (one.times, subject) for subject, one in data.usual.items() if one.times <= BELOW
+    )
+    views = {entry.subject: entry.now.views for entry in data.entries}
+    items = []
+    for times, subject in found[:FEW]:
+        row = tables.Row((data.objects[subject],), {"object": subject})
+        count = views.get(subject, 0)
+        remark = ngettext("%(count)s view", "%(count)s views", count) % {"count": exact(count)}
+        number = _("%(number)s ×") % {"number": multiple(times)}
+        link = link_of(row, data.asked, site=site)
+        items.append(Item(title_of(row.values[0]), link, number, remark))
+    return ShortList(
+        title=_("Below usual"),
+        remark=_("at their age"),
+        items=items,
+        more=data.asked.address(tab="stories", order="usual", dir="up") if items else "",
+        empty=_("No story of the list is below usual.")
+        if data.usual
+        else _("What is usual is known after ten stories of a section."),
+    )
+
+
+def hardly_read(data: ScopeData, *, site: str | None) -> ShortList:
+    """Returns the objects that were opened often, and of which the smallest share was read."""
+    opened = _opened(data)
+    has_reads = any(ratio for ratio, _entry in opened)
+    hardly = [(ratio, entry) for ratio, entry in opened if ratio <= HARDLY_READ]
+    items = []
+    for ratio, entry in hardly[:FEW] if has_reads else ():
+        row = tables.Row((data.objects[entry.subject],), {"object": entry.subject})
+        views = ngettext("of %(count)s view", "of %(count)s views", entry.now.views)
+        number = _("%(share)s read") % {"share": tables.text(ratio, "share")}
+        remark = views % {"count": exact(entry.now.views)}
+        link = link_of(row, data.asked, site=site)
+        items.append(Item(title_of(row.values[0]), link, number, remark))
+    empty = _("No text was read in this period.")
+    if has_reads:
+        empty = _("Of each story with that many views, more than a third was read.")
+    return ShortList(
+        title=_("Opened, hardly read"),
+        remark=_("%(count)s views or more") % {"count": exact(LEAST_OPENED)},
+        items=items,
+        more=data.asked.address(tab="stories", order="ratio", dir="up") if items else "",
+        empty=empty,
+    )
+
+
+def _opened(data: ScopeData) -> list[tuple[float, Entry]]:
+    """Returns the objects that were opened often with the share that was read, the least first."""
+    opened = []
+    for entry in data.entries:
+        ratio = _ratio(entry.now.reads, entry.now.views)
+        if entry.now.views >= LEAST_OPENED and ratio is not None:
+            opened.append((ratio, entry))
+    return sorted(opened, key=lambda pair: (pair[0], -pair[1].now.views))
+
+
+#: The columns of each panel, by the names of tables.
+COLUMNS_OF_VALUES = ("views", "change", "share")
+COLUMNS_OF_GROUPS = ("views", "change", "visitors", "ratio")
+COLUMNS_OF_STORIES = ("title", "usual", "views", "change", "ratio", "visitors", "trend")
+NO_CAMPAIGNS = gettext_lazy(
+    "No campaigns yet. Add ?utm_campaign=spring to a link that you share, and its views appear here."
+)
+
+
+class Tables(NamedTuple):
+    """The tables of the overview by name, with what links of their rows need."""
+
+    by_name: Mapping[str, tables.Table]
+    data: ScopeData
+    scope: Scope
+    site: str | None
+
+    def panel(
+        self, name: str, columns: Sequence[str], *, limit: int, tab: str = "", **changes: Any
+    ) -> Panel | None:
+        """Returns the panel of the table of that name; None if the page has no such table."""
+        table = self.by_name.get(name)
+        if table is None:
+            return None
+        first = table.columns[0].name
+        return panel_of(
+            table,
+            self.scope,
+            columns=[first, *columns],
+            limit=limit,
+            site=self.site,
+            tab=tab,
+            **changes,
+        )
+
+    def strip_by(self, dimension: str) -> list[Part]:
+        """Returns the strip of a dimension; empty if the page has none."""
+        table = self.by_name.get(f"by-{dimension}")
+        return [] if table is None else strip_of(table, dimension, self.scope)
+
+
+def overview(
+    by_name: Mapping[str, tables.Table],
+    data: ScopeData,
+    *,
+    group: str,
+    site: str | None,
+) -> dict[str, Any]:
+    """Returns the template's context for the panels of the overview.
+
+    `by_name` are its tables, `group` is the kind of groups that the address asks for.
+    """
+    scope = data.asked
+    given = Tables(by_name, data, scope, site)
+    return {
+        "looks": _looks(given),
+        "trending": given.panel("trending", ["views"], limit=SOME, title=_("Now")),
+        "sources": given.panel(
+            "by-referrer",
+            COLUMNS_OF_VALUES,
+            limit=5,
+            tab="sources",
+            title=_("Where readers come from"),
+            strip=given.strip_by("channel"),
+        ),
+        "campaigns": given.panel(
+            "by-campaign", COLUMNS_OF_VALUES, limit=FEW, tab="sources", empty=str(NO_CAMPAIGNS)
+        ),
+        "countries": _countries(given),
+        "groups": _groups(given, group),
+        "ages": given.panel(
+            "views-by-age", ("views", "share"), limit=SOME, title=_("Age of what was read")
+        ),
+        "funnel": given.panel("funnel", ("count", "rate"), limit=SOME, title=_("After reading")),
+        "unread": given.panel(
+            "sections",
+            ("unread", "readers", "share"),
+            limit=5,
+            tab="sections",
+            title=_("Unread by category"),
+            caption=_caption_of_unread(data),
+        ),
+        "refused": given.panel(
+            "not-counted",
+            ("hits", "share", "yesterday"),
+            limit=5,
+            tab="refused",
+            caption=by_name["not-counted"].caption if "not-counted" in by_name else "",
+            more=Choice(_("Robots and assistants by name"), scope.address(tab="refused"), False),  # noqa: FBT003
+        ),
+        "fields": fields_of(given),
+    }
+
+
+def _caption_of_unread(data: ScopeData) -> str:
+    """Returns of how many accounts the readers are, and since when they have read."""
+    text = ngettext(
+        "Of %(count)s active account, since the last publication.",
+        "Of %(count)s active accounts, since the last publication.",
+        data.accounts,
+    )
+    return text % {"count": exact(data.accounts)}
+
+
+def _looks(given: Tables) -> list[ShortList]:
+    """Returns the short lists of what is worth a look."""
+    lists = []
+    if "grew-most" in given.by_name:
+        lists.append(grown(given.by_name["grew-most"], given.data, site=given.site))
+    if given.data.scope.is_present and not given.data.by_value:
+        lists.append(below_usual(given.data, site=given.site))
+    if "still-read" in given.by_name:
+        lists.append(still_read(given.by_name["still-read"], given.data, site=given.site))
+    if not given.data.by_value:
+        lists.append(hardly_read(given.data, site=given.site))
+    return lists
+
+
+def _countries(given: Tables) -> Panel | None:
+    """Returns the panel of devices and countries; of browsers where countries are not counted."""
+    for dimension in ("country", "browser", "device"):
+        panel = given.panel(
+            f"by-{dimension}",
+            COLUMNS_OF_VALUES,
+            limit=SOME,
+            tab="sources",
+            strip=given.strip_by("device"),
+        )
+        if panel is not None:
+            title = _("Devices and countries") if dimension == "country" else panel.title
+            return replace(panel, title=title)
+    return None
+
+
+def _groups(given: Tables, group: str) -> Panel | None:
+    """Returns the panel of categories, or of authors, with a switch between both."""
+    names = {"section": "views-by-section", "author": "views-by-author"}
+    offered = [kind for kind in names if names[kind] in given.by_name]
+    if not offered:
+        return None
+    chosen = group if group in offered else offered[0]
+    labels = {"section": _("Categories"), "author": _("Authors")}
+    switch = []
+    for kind in offered:
+        address = given.scope.address(group="" if kind == offered[0] else kind)
+        switch.append(Choice(labels[kind], f"{address}#readtrack-groups", kind == chosen))
+    return given.panel(
+        names[chosen],
+        COLUMNS_OF_GROUPS,
+        limit=8,
+        tab="groups",
+        title=labels[chosen],
+        switch=switch if len(switch) > 1 else (),
+    )
+
+
+class Field(NamedTuple):
+    """A field of the form of filters: a filter, and the values that can be chosen."""
+
+    name: str
+    label: str
+    options: Sequence[tuple[str, str, bool]]  # the value, its text, and whether it is chosen
+
+
+#: The tables whose rows can be chosen, by the names of filters.
+TABLES_OF_FILTERS = {"category": "views-by-section", "author": "views-by-author"}
+MOST_OPTIONS = 50
+
+
+def fields_of(given: Tables) -> list[Field]:
+    """Returns the filters that the form offers: those whose values the page knows."""
+    fields = []
+    names = {**TABLES_OF_FILTERS}
+    names.update((name.removeprefix("by-"), name) for name in given.by_name if "by-" in name[:3])
+    for name, table_name in names.items():
+        table = given.by_name.get(table_name)
+        if table is None or not table.rows:
+            continue
+        options = []
+        for row in table.rows[:MOST_OPTIONS]:
+            value = row.filters.get(name, "")
+            if value:
+                text = tables.text_of_cell(row.values[0], table.columns[0])
+                options.append((value, text, given.scope.chosen.get(name) == value))
+        fields.append(Field(name, str(table.columns[0].heading), options))
+    return fields
