@@ -336,7 +336,8 @@ def _subject_increments(hours: Iterable[SubjectHour], *, present_hour: int) -> l
 
 def is_live(hour: int, *, present_hour: int) -> bool:
     """Returns True if Redis keeps the views of subjects in that hour, in the present hour."""
-    return present_hour - hour < keys.hour.ttl // keys.HOUR
+    hours_kept: int = keys.hour.ttl // keys.HOUR
+    return present_hour - hour < hours_kept
 
 
 def _model_increments(

@@ -21,6 +21,7 @@ LONGEST_HOST = 255  # characters; no name is longer
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 _NO_ADDRESS = {"-", "unknown", "unix:", "(null)"}
+_VERSIONS = {"1.0", "1.1", "2", "3"}
 _NO_HOST = {"-", "_"}  # `server_name _;` is nginx's name for any other host
 _TIME = re.compile(r"(\d{2})/(\w{3})/(\d{4}):(\d{2}:\d{2}:\d{2})(?:[.,]\d{1,9})? ([+-]\d{4})")
 # Caddy's `wall`, which is UTC.
@@ -61,12 +62,19 @@ def request_of(text: str, *, is_decoded: bool = False) -> Request | None:
     target, _, version = rest.partition(" ")
     if is_decoded:
         decoded_path, _, last_word = rest.rpartition(" ")
-        path = decoded_path if last_word.startswith("HTTP/") else rest
+        path = decoded_path if _is_version(last_word) else rest
         return Request(method, path) if path.startswith("/") else None
-    if " " in version.rstrip() or (version and version[:5].upper() != "HTTP/"):
+    if version and not _is_version(version.rstrip()):
         return None  # where the path ends is not known
     target_path = path_of(target)
     return target_path and Request(method, target_path.path, target_path.host)
+
+
+def _is_version(word: str) -> bool:
+    """Returns True for `HTTP/1.1`, and for `1.1` as hypercorn writes it."""
+    if " " in word:
+        return False
+    return word[:5].upper() == "HTTP/" or word in _VERSIONS
 
 
 class Target(NamedTuple):

@@ -91,6 +91,8 @@ _PREFIX = re.compile(
             + _TAG,
             # docker logs -t, and HAProxy's `iso`: a time before an address or before JSON
             _ISO + rb" (?=[\d.]{7,15}(?::\d{1,5})?[ ,]|[0-9a-f]{0,4}:[0-9a-f:.]{1,40}[ ,]|\{)",
+            # hypercorn: `[2026-03-01 12:00:00 +0000] [42] [INFO] `
+            rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}\] \[\d{1,10}\] \[[A-Z]{1,8}\] ",
             rb"(?!unix: )" + _TAG,
             rb"<\d{1,3}>",  # HAProxy's `short`, `priority` and `timed`
         )

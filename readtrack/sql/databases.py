@@ -89,10 +89,12 @@ def with_keys(model: type[models.Model], keys: Sequence[Any]) -> "Iterator[model
         return
     if not originals:
         return
-    yield _of_array(rows(model), model._meta.pk.column, array_type, [*originals])
+    yield _of_array(rows(model), str(model._meta.pk.column), array_type, [*originals])
 
 
-def having(all_rows: "models.QuerySet[Any]", name: str, texts: Collection[str]) -> Any:
+def having(
+    all_rows: "models.QuerySet[Any]", name: str, texts: Collection[str]
+) -> "models.QuerySet[Any]":
     """Returns a queryset of those of the rows whose text field has one of these values.
 
     Databases but PostgreSQL limit the number of values.

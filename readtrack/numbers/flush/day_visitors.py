@@ -148,7 +148,7 @@ def _add(visitors: Mapping[Day, Collection[str]], *, tag: str) -> None:
         calls: dict[Day, Call[Union]] = {}
         for name, ids in visitors.items():
             row = stored.get(name)
-            arguments = [row.sketch if row else b"", *ids]
+            arguments: list[str | bytes] = [row.sketch if row else b"", *ids]
             calls[name] = Call(
                 "readtrack.numbers/add_visitors", [scratch_key], arguments, _union_of
             )
