@@ -228,6 +228,25 @@ def test_a_new_row_inherits_nothing_though_redis_was_gone_when_the_old_one_was_d
         assert [stage.count for stage in numbers_reports.funnel([post])] == [2, 1, 0]
 
 
+def test_a_key_that_is_deleted_twice_in_a_second_while_redis_is_gone_leaves_nothing(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment = deletions.clock.now()
+    monkeypatch.setattr(deletions.clock, "now", lambda: moment)
+    post = factories.post()
+    pk = post.pk
+    view(post, 3)
+    with without_redis():
+        post.delete()
+    again = factories.post(pk=pk)
+    view(again, 2)
+    with without_redis():
+        again.delete()
+        newest = factories.post(pk=pk)
+    flush()
+    assert (stored(newest), live(redis, newest)) == (0, 0)
+
+
 @pytest.mark.parametrize("views", [0, 2])
 def test_a_new_row_of_a_bulk_inherits_nothing_once_a_flush_has_run(
     deleted: int, redis: Redis, views: int

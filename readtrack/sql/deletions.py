@@ -27,7 +27,7 @@ def remove(subjects: Sequence[str]) -> None:
     for portion in scripts.parted(subjects):
         time = fail_open(scripts.run, 0, removal.remove(portion))
         if not time:  # Redis failed
-            time = _latest_time()
+            time = _latest_time(portion)
         note_times(dict.fromkeys(portion, time), is_deletion=True)
         archive.delete(portion)
 
@@ -59,11 +59,15 @@ def times_of_lowering(subjects: Iterable[str]) -> dict[str, int]:
     return dict(rows.values_list("full_subject", "redis_time"))
 
 
-def _latest_time() -> int:
-    """Returns a time (µs) that is not before the last one that any Redis may have noted."""
+def _latest_time(subjects: Sequence[str]) -> int:
+    """Returns a time (µs) that is not before the last one that any Redis may have noted, and after
+    every earlier note of these subjects: Redis is told of each note once.
+    """
     estimate = (int(clock.now().timestamp()) + 1) * 1_000_000
     newest_flush = databases.rows(FlushRun).aggregate(newest=Max("redis_time"))["newest"] or 0
-    return max(estimate, newest_flush + 1)
+    notes = databases.rows(Reset).filter(subject__in=[*map(subject_column, subjects)])
+    newest_note = notes.aggregate(newest=Max("redis_time"))["newest"] or 0
+    return max(estimate, newest_flush + 1, newest_note + 1)
 
 
 def make_way(subject: str) -> None:
