@@ -31,6 +31,7 @@ CALL = re.compile(rf"\b(_|n?p?gettext)\(\s*{STRING}(?:\s*,\s*{STRING})?(?:\s*,\s
 
 SHARED = {
     "All",
+    "Django site admin",
     "User",
     "Home",
     "No, take me back",

@@ -92,10 +92,9 @@ def panel_of(
     _set_bars(picked, rows)
     more = None
     if tab and len(table.rows) > limit:
-        count = exact(len(table.rows))
-        more = Choice(
-            _("All %(count)s") % {"count": count}, scope.address(tab=tab), is_chosen=False
-        )
+        count = len(table.rows)
+        label = ngettext("All %(count)s", "All %(count)s", count) % {"count": exact(count)}
+        more = Choice(label, scope.address(tab=tab), is_chosen=False)
     fields: dict[str, Any] = {
         "name": table.name,
         "title": table.title,
@@ -261,9 +260,10 @@ def hardly_read(data: ScopeData, *, site: str | None) -> ShortList:
     empty = _("No text was read in this period.")
     if has_reads:
         empty = _("Of each story with that many views, more than a third was read.")
+    at_least = ngettext("%(count)s view or more", "%(count)s views or more", LEAST_OPENED)
     return ShortList(
         title=_("Opened, hardly read"),
-        remark=_("%(count)s views or more") % {"count": exact(LEAST_OPENED)},
+        remark=at_least % {"count": exact(LEAST_OPENED)},
         items=items,
         more=data.asked.address(tab="stories", order="ratio", dir="up") if items else "",
         empty=empty,

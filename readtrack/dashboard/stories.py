@@ -230,5 +230,6 @@ def _caption(table: tables.Table, found: Sequence[tables.Row], asked: Asked) -> 
         )
         text = f"{text} {among % {'count': exact(listed)}}"
     if len(table.rows) >= MOST:
-        text = f"{text} {_('The list has the stories with the most views of the period.')}"
+        limit = _("The list has the stories with the most views of the period.")
+        text = f"{text} {limit}"
     return " ".join(filter(None, [text, str(table.caption)]))
