@@ -46,7 +46,8 @@ class AdminLink(NamedTuple):
     """A link on the dashboard to a page of a part."""
 
     label: Any  # a text, which may be a lazy translation
-    url_name: str  # of a pattern of `PartConfig.admin_urls`
+    url_name: str  # of a pattern of `PartConfig.admin_urls`, or of another page of the admin
+    is_of_site: bool = False  # for those only who may see the numbers of the whole site
 
 
 class CountedView(NamedTuple):

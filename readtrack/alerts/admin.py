@@ -1,9 +1,13 @@
 """The alerts in the admin."""
 
+from typing import Any
+
 from django.contrib import admin
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
+from readtrack.access import may_view_numbers
 from readtrack.admin import ReadOnlyAdmin
 from readtrack.alerts.models import Alert
 from readtrack.numerals import whole
@@ -16,6 +20,13 @@ class AlertAdmin(ReadOnlyAdmin):
 
     list_display = ("started", "ended", "kind", "page", "views", "usual_views", "details")
     list_filter = ("kind",)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Returns True also for those who see the numbers that the alerts are about."""
+        return may_view_numbers(request.user) or super().has_view_permission(request, obj)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
 
     @admin.display(description=_("usual"))
     def usual_views(self, alert: Alert) -> str | None:

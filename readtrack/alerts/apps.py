@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
 
-from readtrack.parts import Check, Job, PartConfig
+from readtrack.parts import AdminLink, Check, Job, PartConfig
 
 if TYPE_CHECKING:
     from readtrack.management.subcommands.base import Subcommand
@@ -50,6 +50,12 @@ class AlertsConfig(PartConfig):
         if not conf.of_part("ALERTS"):
             return ()
         return (Job("send-alerts", INTERVAL, send_alerts),)
+
+    def admin_links(self) -> Sequence[AdminLink]:
+        from readtrack.conf import conf
+
+        label = _("Alerts: on") if conf.of_part("ALERTS") else _("Alerts: off")
+        return (AdminLink(label, "readtrack_alerts_alert_changelist", is_of_site=True),)
 
 
 def send_alerts() -> None:

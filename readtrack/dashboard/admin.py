@@ -70,7 +70,7 @@ class DashboardAdmin(ReadOnlyAdmin):
             return redirect(f"{self._url('readtrack_object', subject)}?{parameters.urlencode()}")
         context = {
             "title": gettext("Dashboard"),
-            "links": self._links_of_parts(),
+            "links": self._links_of_parts(sees_all=True),
             **(extra_context or {}),
         }
         return self._page(request, {}, may_see=False, **context)
@@ -139,13 +139,17 @@ class DashboardAdmin(ReadOnlyAdmin):
             {"author": author},
             may_see=may_see,
             title=title,
-            links=self._links_of_parts(),
+            links=self._links_of_parts(sees_all=self.has_view_permission(request)),
         )
 
-    def _links_of_parts(self) -> list[tuple[str, str]]:
-        """Returns the links that parts add: their labels and addresses."""
+    def _links_of_parts(self, *, sees_all: bool) -> list[tuple[str, str]]:
+        """Returns the links that parts add, for users who may see all numbers or not."""
         links = [link for part in parts.installed() for link in part.admin_links()]
-        return [(str(link.label), self._url(link.url_name)) for link in links]
+        return [
+            (str(link.label), self._url(link.url_name))
+            for link in links
+            if sees_all or not link.is_of_site
+        ]
 
     def _page(
         self,

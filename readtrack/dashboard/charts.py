@@ -93,13 +93,13 @@ def groups(count: int, by: local_time.Period) -> list[Group]:
 
 
 class _Scale(NamedTuple):
-    """Where the points of a chart are: `count` of them, and the value at the top of its axis."""
+    """Where the points of a chart are: how many there are, and the value at the top of its axis."""
 
-    count: int
+    points: int
     top: int
 
     def x(self, index: int) -> str:
-        return f"{WIDTH * (index + 0.5) / self.count:.1f}"
+        return f"{WIDTH * (index + 0.5) / self.points:.1f}"
 
     def y(self, value: float) -> str:
         return f"{HEIGHT - HEIGHT * value / self.top:.1f}"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
@@ -334,6 +335,8 @@ def overview(
     """
     scope = data.asked
     given = Tables(by_name, data, scope, site)
+    fields = fields_of(given)
+    without_filters = scope.address(**{field.name: "" for field in fields})
     return {
         "looks": _looks(given),
         "trending": given.panel("trending", ["views"], limit=SOME, title=_("Now")),
@@ -370,7 +373,8 @@ def overview(
             caption=by_name["not-counted"].caption if "not-counted" in by_name else "",
             more=Choice(_("Robots and assistants by name"), scope.address(tab="refused"), False),  # noqa: FBT003
         ),
-        "fields": fields_of(given),
+        "fields": fields,
+        "kept_by_filters": parse_qsl(without_filters.removeprefix("?")),
     }
 
 

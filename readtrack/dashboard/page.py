@@ -16,7 +16,6 @@ from readtrack.dashboard.navigation import (
     filters_in_words,
     navigation,
     parameters,
-    span_text,
 )
 from readtrack.dashboard.overview import overview
 from readtrack.dashboard.panels import files_of, linked_objects, table_context
@@ -31,6 +30,7 @@ from readtrack.dashboard.timeline import (
 )
 from readtrack.hits.addresses import NOTICES
 from readtrack.numbers import tables
+from readtrack.numbers.comparison import span_text
 from readtrack.numbers.data import ScopeData
 from readtrack.numbers.details import details_of
 from readtrack.numbers.filters import Chosen, chosen_in
@@ -171,7 +171,7 @@ def _period_in_title(scope: Scope, tab: str) -> str:
     return str(scope.periods.get(scope.period, "")) or span_text(scope.span)
 
 
-def _limits(tab: str) -> dict[str, int]:
+def _limits(tab: str) -> dict[str, Any]:
     """Returns how many rows and objects a page needs, as options of `load`."""
     if tab == STORIES:
         return {"row_limit": MOST, "candidates": MOST}

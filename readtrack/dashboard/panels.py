@@ -116,7 +116,7 @@ def row_of(
     for column, text, value in zip(table.columns, texts, row.values, strict=True):
         if column.name in hidden:
             continue
-        cell = {"column": column, "text": text}
+        cell: dict[str, Any] = {"column": column, "text": text}
         if column.value_kind == "times":
             cell["gauge"] = gauge_of(value)
         cells.append(cell)

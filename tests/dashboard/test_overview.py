@@ -1,0 +1,138 @@
+"""The overview: a panel for each question, and the list of all stories behind the first ones."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from readtrack import tracker
+from readtrack.dashboard.panels import gauge_of
+from readtrack.flush.run import flush
+from readtrack.numbers import tables
+from readtrack.numbers.loading import load
+from readtrack.numbers.scope import Scope
+from tests.support import counts, factories
+from tests.support.rows import each_row
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.django_db
+
+DASHBOARD = "/admin/readtrack/dashboard/"
+
+
+def viewed(count: int) -> None:
+    """Makes posts, the first of which has most views."""
+    for number in range(count):
+        post = factories.post(title=f"Story {number:02}")
+        counts.view(*[post] * (1 + (count - number) % 3))
+    flush()
+    tracker.refresh_trending()
+
+
+def stories(client: Client, **given: str) -> Any:
+    page: Any = client.get(DASHBOARD, {"tab": "stories", **given})
+    return page.context["list"]
+
+
+def titles(found: Any) -> list[str]:
+    return [row.head["text"] for row in found.rows]
+
+
+def test_the_first_screen_costs_five_queries_and_two_round_trips(
+    admin_client: Client, wire: Wire
+) -> None:
+    viewed(15)
+    scope = Scope.parse({"model": "site.post"})
+    names = ["over-time", "most-viewed", "trending", "now"]
+    with wire.counted() as trips, CaptureQueriesContext(connection) as queries:
+        load(scope, names, row_limit=tables.ROWS_ON_PAGE)
+    assert trips[0] <= 2
+    assert len(queries) <= 5
+
+
+def test_the_list_of_stories_is_as_long_as_one_wants(admin_client: Client) -> None:
+    viewed(60)
+    page: Any = admin_client.get(DASHBOARD)
+    assert len(page.context["list"].rows) == 10
+    first = admin_client.get(DASHBOARD + page.context["list"].more.address)
+    found = first.context["list"]
+    assert (len(found.rows), found.more.label) == (50, "Show 10 more")
+    more: Any = admin_client.get(DASHBOARD + found.more.address)
+    assert (len(more.context["list"].rows), more.context["list"].more) == (60, None)
+    assert all(row.cells[-2]["text"] != "" for row in found.rows)
+
+
+def test_a_heading_sorts_the_list_and_a_second_click_turns_it_round(admin_client: Client) -> None:
+    viewed(5)
+    found = stories(admin_client, order="title")
+    assert titles(found) == [f"Story {number:02}" for number in range(5)]
+    [by_title] = [heading for heading in found.headings if heading.column.name == "title"]
+    assert by_title.sort == "ascending"
+    turned: Any = admin_client.get(DASHBOARD + by_title.address)
+    assert titles(turned.context["list"]) == [f"Story {number:02}" for number in range(5)][::-1]
+    for heading in found.headings:
+        if heading.address:
+            answer = admin_client.get(DASHBOARD + heading.address)
+            assert answer.status_code == 200
+    numbers = [int(row.cells[0]["text"]) for row in stories(admin_client, dir="up").rows]
+    assert numbers == sorted(numbers)
+
+
+def test_a_search_finds_titles_with_all_its_words(admin_client: Client) -> None:
+    viewed(12)
+    assert titles(stories(admin_client, q="story 07")) == ["Story 07"]
+    nothing = stories(admin_client, q="no such words")
+    assert (nothing.rows, nothing.search) == ([], "no such words")
+    assert nothing.empty == "No story of the period has these words in its title."
+    page: Any = admin_client.get(
+        DASHBOARD, {"tab": "stories", "q": "<b>", "order": "x", "rows": "-1"}
+    )
+    assert "<b>" not in page.context["list"].caption
+    assert 'value="&lt;b&gt;"' in page.text
+
+
+@pytest.mark.needs_parts("alerts")
+def test_an_editor_who_may_see_numbers_sees_alerts_too() -> None:
+    editor = factories.user(is_staff=True)
+    editor.user_permissions.set(Permission.objects.filter(codename="view_numbers"))
+    browser = factories.browser(editor)
+    page: Any = browser.get(DASHBOARD)
+    [link] = [address for label, address in page.context["links"] if label == "Alerts: off"]
+    assert browser.get(link).status_code == 200
+
+
+@each_row(
+    ("times", "level"),
+    [(8.1, "far-above"), (2.0, "above"), (1.0, "usual"), (0.6, "below"), (0.1, "far-below")],
+)
+def test_a_gauge_says_in_a_word_how_a_story_does(times: float, level: str) -> None:
+    gauge = gauge_of(times)
+    assert gauge is not None
+    assert gauge.level == level
+    assert 0 <= gauge.start <= gauge.start + gauge.length <= 100
+    assert gauge_of(0.0) is not None
+    assert gauge_of(None) is None
+
+
+def test_each_panel_leads_to_all_of_its_rows(admin_client: Client, settings: Settings) -> None:
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["referrer", "channel", "campaign"]}}
+    post = factories.post(category=factories.category())
+    for number in range(8):
+        values = (("referrer", f"{number}.example"), ("channel", "other"))
+        hit = factories.hit(f"site.post:{post.pk}", dimensions=values)
+        tracker.record(hit)
+    flush()
+    page: Any = admin_client.get(DASHBOARD)
+    sources = page.context["sources"]
+    assert (len(sources.rows), sources.more.label) == (5, "All 8")
+    assert admin_client.get(DASHBOARD + sources.more.address).context["tab"] == "sources"
+    assert [part.length for part in sources.strip] == [100]
+    assert "Add ?utm_campaign=spring to a link" in page.text
+    assert [field.name for field in page.context["fields"]] == ["category", "referrer", "channel"]
+    one: Any = admin_client.get(DASHBOARD, {"referrer": "1.example"})
+    assert one.context["chips"][0].value == "1.example"
+    assert one.context["campaigns"] is None
