@@ -200,4 +200,5 @@ class DashboardAdmin(ReadOnlyAdmin):
         }
         if not context["is_overview"] and obj is None:
             context["title"] = context["tab_title"]
-        return TemplateResponse(request, "admin/readtrack/dashboard.html", context)
+        template = "story.html" if "object" in fixed else "dashboard.html"
+        return TemplateResponse(request, f"admin/readtrack/{template}", context)

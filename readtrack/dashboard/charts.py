@@ -4,6 +4,7 @@ The page stretches the shapes, while all words are HTML, so letters keep their s
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from math import ceil
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ MOST_PARTS = 4  # of the axis, between its lines
 MOST_MARKS = 8  # a finger hits each of them on a phone
 MOST_DOTS = 31  # points that have a dot; more of them would hide the line
 TWELFTHS = 12
+LEAST_PART = 0.6  # of a whole group that the last one has, on a phone some 24 pixels
 #: The numbers of points that a mark may stand for, by the length of a point.
 POINTS_OF_MARK: Mapping[local_time.Period, Sequence[int]] = {
     "hour": (1, 2, 3, 4, 6, 12, 24, 48),
@@ -44,7 +46,7 @@ class Group(NamedTuple):
 
     first: int  # the index of the first point
     stop: int  # the index behind the last point
-    twelfths: int  # its width, in twelfths of that of a whole group
+    twelfths: int  # its width, in twelfths of that of the longest group
 
 
 def shapes(
@@ -84,12 +86,20 @@ def groups(count: int, by: local_time.Period) -> list[Group]:
     sizes = POINTS_OF_MARK[by]
     fitting = [size for size in sizes if count <= MOST_MARKS * size]
     size = fitting[0] if fitting else ceil(count / MOST_MARKS)
-    found = []
-    for first in range(0, count, size):
-        stop = min(first + size, count)
-        twelfths = max(1, round(TWELFTHS * (stop - first) / size))
-        found.append(Group(first, stop, twelfths))
-    return found
+    bounds = [*range(0, count, size), count]
+    if len(bounds) > 2 and bounds[-1] - bounds[-2] < LEAST_PART * size:
+        del bounds[-2]  # the rest is too short for a finger
+    return groups_between(bounds)
+
+
+def groups_between(bounds: Sequence[int]) -> list[Group]:
+    """Returns the groups of points between these indexes."""
+    parts = [*pairwise(bounds)]
+    longest = max((stop - first for first, stop in parts), default=1)
+    return [
+        Group(first, stop, max(1, round(TWELFTHS * (stop - first) / longest)))
+        for first, stop in parts
+    ]
 
 
 class _Scale(NamedTuple):

@@ -20,6 +20,7 @@ from readtrack.dashboard.navigation import (
 from readtrack.dashboard.overview import overview
 from readtrack.dashboard.panels import files_of, linked_objects, table_context
 from readtrack.dashboard.stories import Asked, first_stories, stories_of
+from readtrack.dashboard.story import story_context
 from readtrack.dashboard.timeline import (
     chart_view,
     figures_of,
@@ -107,6 +108,7 @@ def page_context(
         "definitions": definitions(data),
         "usual": _usual_card(data),
         "has_period": tab != "sections",  # readers are those of now
+        **story_context(data, chosen),
         "notices": _notices(data),
         "more_dimensions": more_dimensions() if tab == "sources" and not scope.fixed else "",
     }

@@ -48,6 +48,8 @@ FORMATS: Mapping[str, Any] = {"hour": "TIME_FORMAT", "day": _DAY, "week": _DAY, 
 #: The formats in the table of the chart's values.
 FORMATS_WITH_YEAR: Mapping[str, Any] = {**FORMATS, "day": "DATE_FORMAT", "week": "DATE_FORMAT"}
 DAYS_OF_A_WEEK = 7
+HOURS_OF_A_DAY = 24
+LEAST_HOURS = 15  # of a part of a day that has a mark of its own
 NO_READS = gettext_lazy(
     "No text was read. Templates mark a text by the tag readtrack_text, beside readtrack_script."
 )
@@ -400,7 +402,7 @@ def _marks(
     notes = _notes_by_point(data, chart)
     titles = _starts(data, FORMATS_WITH_YEAR)
     marks = []
-    for group in charts.groups(len(data.starts), data.scope.by):
+    for group in _groups(data):
         points = range(group.first, group.stop)
         notes_of_group = [note for index in points for note in notes[index]]
         published = [note for note in notes_of_group if note.published]
@@ -415,6 +417,25 @@ def _marks(
         )
         marks.append(mark)
     return marks
+
+
+def _has_marks_of_days(data: ScopeData) -> bool:
+    """Returns True if the hours of the chart are so many that each mark stands for a day."""
+    hours = len(data.starts)
+    return data.scope.by == "hour" and 2 * HOURS_OF_A_DAY < hours <= 7 * HOURS_OF_A_DAY + 1
+
+
+def _groups(data: ScopeData) -> list[charts.Group]:
+    """Returns the points that share a mark: those of a day, or as many as there is room for.
+
+    A first or last part of a day that is too short for a finger belongs to the day beside it.
+    """
+    if not _has_marks_of_days(data):
+        return charts.groups(len(data.starts), data.scope.by)
+    days = [*map(local_time.day_of, data.starts)]
+    bounds = [index for index in range(1, len(days)) if days[index] != days[index - 1]]
+    inner = [bound for bound in bounds if LEAST_HOURS <= bound <= len(days) - LEAST_HOURS]
+    return charts.groups_between([0, *inner, len(days)])
 
 
 def _notes_by_point(data: ScopeData, chart: ChartData) -> list[list[DayNote]]:
@@ -446,8 +467,9 @@ def _label_of_mark(data: ScopeData, group: charts.Group) -> str:
         is_today = data.scope.is_present and group.stop == len(data.starts)
         return str(PERIODS["today"]) if is_today else date_format(start, str(_WEEKDAY))
     is_midnight = start == timezone.localtime(local_time.day_start(local_time.day_of(start)))
-    if by == "hour" and not data.scope.is_of_a_day and is_midnight:
+    if by == "hour" and (_has_marks_of_days(data) or (is_midnight and not data.scope.is_of_a_day)):
         by = "day"
+        start = timezone.localtime(data.starts[(group.first + group.stop) // 2])
     return date_format(start, str(FORMATS[by]))
 
 

@@ -159,6 +159,7 @@ class ScopeData:
     people: People  # the different visitors
     usual: Mapping[str, Usual]  # of the objects that tables show, by subject; missing if not known
     hashes: Hashes  # of all time
+    live_views: Mapping[str, int]  # of all time, by subject; empty if no table needs them
     gains: PeriodHashes  # what breakdowns and funnels show; of all time without `has_gains`
     stages: PeriodStages  # of the funnel, by the gains
     recent: int | None  # visitors (or views) of the last minutes; None if not known

@@ -492,6 +492,7 @@ def load(
         people=_people(people_calls, needs, entries, row_limit=row_limit),
         usual=usual,
         hashes={**hashes, **_hashes_of_values(with_value)},
+        live_views=counts.views if counts else {},
         gains=gains,
         stages=_stages(needs, objects, bounds=bounds, gains=gains, steps=steps, counts=counts),
         recent=_recent(answers, union_calls) if needs.has_recent else None,

@@ -41,7 +41,7 @@ PERIODS: Mapping[str, Any] = {
 WEEKS = ("week", "last-week")
 PUBLISHED = "published"  # the period of an object's page that begins at its publication
 SINCE_PUBLICATION = {PUBLISHED: _("Since publication")}
-HOURS_OF_NEWS = 72  # since publication that are shown by the hour
+HOURS_OF_NEWS = 7 * 24  # since publication that are shown by the hour
 #: What a period is compared with, by the names in the address.
 COMPARISONS: Mapping[str, Any] = {
     "before": _("The period before"),

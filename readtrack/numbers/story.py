@@ -10,13 +10,22 @@ from datetime import date
 from typing import Any, Literal, NamedTuple
 
 from readtrack import buckets, local_time
+from readtrack.hits.stages import Stages
 from readtrack.numbers.data import ChartData, ScopeData
 from readtrack.numbers.details import details_of
 from readtrack.numbers.filters import Chosen
-from readtrack.numbers.scope import PUBLISHED, Scope
+from readtrack.numbers.options import numbers_options
+from readtrack.numbers.people import days_of
+from readtrack.numbers.reports.reads import median
+from readtrack.numbers.scope import PUBLISHED, Scope, dimension_names
+from readtrack.numbers.sql import day_breakdowns
+from readtrack.numbers.sql.breakdown_history import OTHER
 from readtrack.numbers.tables import change
 from readtrack.numbers.usual import WEEKLY
+from readtrack.subjects import subject_column
 
+MOST_SOURCES = 4  # that the strip below a chart tells apart
+MOST_DAYS = 62  # of a strip; its columns would be too narrow
 LEAST_TREND = 20  # per cent by which views of a day differ from those of the day before
 
 #: Where a multiple of the usual lies, and from which multiple on. The last one is for all below.
@@ -96,6 +105,70 @@ def story_verdict_of(data: ScopeData, filters: Sequence[Chosen] = ()) -> StoryVe
         trend=_trend(data.scope, data, chart),
         filters=filters,
     )
+
+
+def stages_of_story(data: ScopeData) -> Stages | None:
+    """Returns how far the views of all time got, of the only object of the scope.
+
+    None if no stage is known, as on a site without the page's script. Needs the table
+    "really-read".
+    """
+    subject = data.asked.chosen.get("object", "")
+    counts = data.hashes.get(("reading", subject))
+    views = data.live_views.get(subject, 0)
+    if not counts or not views:
+        return None
+    stages = Stages.of(views, counts)
+    return stages if stages.seen else None
+
+
+def median_of_story(data: ScopeData) -> int:
+    """Returns the median time of reading (seconds) of the only object; 0 if it is not known."""
+    subject = data.asked.chosen.get("object", "")
+    return median(Counter(data.hashes.get(("reading", subject), {})))
+
+
+class SourcesByDay(NamedTuple):
+    """The views of an object by channel, or another dimension, on each day of the period."""
+
+    dimension: str
+    values: Sequence[str]  # most views first; the last one may stand for all others
+    days: Sequence[tuple[date, Sequence[int]]]  # the views with each of the values
+
+    @property
+    def totals(self) -> list[int]:
+        """The views with each of the values on all days."""
+        return [sum(column) for column in zip(*(views for _, views in self.days), strict=True)]
+
+
+def sources_by_day(data: ScopeData) -> SourcesByDay | None:
+    """Returns where the views of the only object came from on each day; None if that is not known.
+
+    They are known by the day: by the hour they would cost every view something. Makes one query.
+    """
+    dimension = _dimension_of_sources(data)
+    days = days_of(data.scope.span)
+    if not dimension or days.last - days.first >= MOST_DAYS * buckets.DAY:
+        return None
+    subject = subject_column(data.asked.chosen.get("object", ""))
+    gained = day_breakdowns.by_day(subject, f"views:{dimension}", days)
+    together = sum(gained.values(), Counter[str]())
+    values = [value for value, _ in together.most_common(MOST_SOURCES)]
+    others = [OTHER] if len(together) > len(values) else []
+    rows = []
+    for number in range((days.last - days.first).days + 1):
+        day = days.first + number * buckets.DAY
+        counts = gained.get(day, Counter())
+        views = [counts[value] for value in values]
+        rows.append((day, [*views, *(counts.total() - sum(views) for _ in others)]))
+    return SourcesByDay(dimension, [*values, *others], rows) if together else None
+
+
+def _dimension_of_sources(data: ScopeData) -> str:
+    """Returns the dimension of the sources of an object by day; "" if they are not known."""
+    if not numbers_options().history or data.asked.values or data.asked.is_all_time:
+        return ""
+    return next((name for name in ("channel", "referrer") if name in dimension_names()), "")
 
 
 def usual_of_story(data: ScopeData) -> UsualOfStory | None:

@@ -11,12 +11,14 @@ from readtrack.numbers.options import numbers_options
 from readtrack.numbers.reports.usual_views import Rated, Usual, question, rated
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.sql.usual import (
+    AGES,
     NOTHING,
     AskedUsual,
     Band,
     Bands,
     StoredUsual,
     at_age,
+    name_of,
     name_of_week,
 )
 from readtrack.numbers.sql.usual_week import WEEKS, slot_of, slot_of_day
@@ -78,7 +80,8 @@ class UsualQuestion:
         elif "object" in scope.chosen:
             for subject, comparison in comparisons.items():
                 one = self.rated[subject]
-                bands = one.bands_of(comparison, stored)
+                of_model = stored.bands.get(name_of(one.label), {})
+                bands = _with_first_ages(one.bands_of(comparison, stored), of_model)
                 points = [_gained(bands, one, start, end) for start, end in pairwise(bounds)]
         return points if any(points) else []
 
@@ -102,6 +105,26 @@ def _has_publication(subject: str) -> bool:
     """Returns True if the model of the subject says when its objects were published."""
     model = model_with_label(label_in(subject))
     return model is not None and published_field(model) is not None
+
+
+def _with_first_ages(bands: Bands, of_model: Bands) -> Bands:
+    """Returns the bands of a section with those of the ages before its first known one.
+
+    A section with few objects of late is known by the day only, because the hours of old objects
+    are thinned. Its first hours are those of its model, in proportion; where these are not known
+    either, as many views are taken to come in each hour.
+    """
+    first_age = min(bands, default=0)
+    with_first = dict(bands)
+    for age in AGES:
+        if age >= first_age:
+            break
+        share = age / first_age
+        model_then, model_first = of_model.get(age), of_model.get(first_age)
+        if model_then and model_first and model_first.usual:
+            share = min(1.0, model_then.usual / model_first.usual)
+        with_first[age] = Band(*(share * number for number in bands[first_age]))
+    return with_first
 
 
 def _gained(bands: Bands, one: Rated, start: datetime, end: datetime) -> Band | None:

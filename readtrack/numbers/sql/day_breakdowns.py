@@ -133,6 +133,20 @@ def gains(columns: Collection[str], kinds: Collection[str], periods: Sequence[Da
     return gains_of_periods
 
 
+def by_day(column: str, hash_kind: str, days: Days) -> dict[date, Counter[str]]:
+    """Returns what an object gained on each of these days, by field. Makes one query.
+
+    `column` is the subject as columns have it. A day without a gain is missing.
+    """
+    rows = databases.rows(DayBreakdown).filter(
+        subject=column, kind=hash_kind, day__gte=days.first, day__lte=days.last
+    )
+    gained: defaultdict[date, Counter[str]] = defaultdict(Counter)
+    for day, field, count in rows.order_by("day").values_list("day", "field", "count"):
+        gained[day][field] += count
+    return dict(gained)
+
+
 def _label(labels: Collection[str]) -> Case:
     """Returns the SQL expression for the label of a row's model, which is one of the labels."""
     is_label = [

@@ -1,0 +1,186 @@
+"""The page of a story: what it has beside the totals, the chart and the tables of other pages."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from readtrack import local_time
+from readtrack.numbers import tables
+from readtrack.numbers.data import ScopeData
+from readtrack.numbers.details import details_of
+from readtrack.numbers.filters import Chosen
+from readtrack.numbers.story import (
+    SourcesByDay,
+    median_of_story,
+    sources_by_day,
+    stages_of_story,
+    story_verdict_of,
+    word_of,
+)
+from readtrack.numbers.words_of_story import PLACES, TONES, lead_of_story
+from readtrack.numerals import exact, share
+
+WIDTH, HEIGHT = 1000, 70  # of the strip, in units of the SVG
+FILLED = 0.84  # share of a day's width that its column has
+#: The stages of views, by the names of the fields of Stages.
+STAGES = {
+    "views": gettext_lazy("Viewed"),
+    "seen": gettext_lazy("Seen in a browser"),
+    "engaged": gettext_lazy("Reader was active"),
+    "reads": gettext_lazy("Read"),
+}
+SHOWN_OTHERWISE = {"really-read"}  # tables whose numbers are in the figure of the stages
+
+
+class Stage(NamedTuple):
+    """A stage of the views of a story, as texts, and the length of its bar in per cent."""
+
+    label: str
+    count: str
+    of_all: str
+    of_last: str
+    length: float
+
+
+class Piece(NamedTuple):
+    """A rectangle of the strip."""
+
+    number: int  # of the colour
+    x: str
+    y: str
+    width: str
+    height: str
+
+
+class Source(NamedTuple):
+    """A source of the strip: its name, its share of the views, and its link."""
+
+    number: int
+    label: str
+    share: str
+    address: str
+
+
+class Strip(NamedTuple):
+    """Where the views of each day came from: the columns, their key, and the same as a table."""
+
+    title: str
+    pieces: Sequence[Piece]
+    sources: Sequence[Source]
+    rows: Sequence[tuple[str, Sequence[str]]]
+
+
+def story_context(data: ScopeData, filters: Sequence[Chosen]) -> dict[str, Any]:
+    """Returns the context of the page of the only object of the scope. Makes one query.
+
+    It is empty for another page.
+    """
+    if "object" not in data.asked.chosen:
+        return {}
+    verdict = story_verdict_of(data, filters)
+    sources = sources_by_day(data)
+    seconds = median_of_story(data)
+    caption = ""
+    if seconds:
+        text = ngettext(
+            "Median time of reading: %(count)s second, of all time.",
+            "Median time of reading: %(count)s seconds, of all time.",
+            seconds,
+        )
+        caption = text % {"count": exact(seconds)}
+    return {
+        "story": lead_of_story(verdict),
+        "kicker": _kicker(data),
+        "place": str(PLACES[word_of(verdict.usual.times)]) if verdict.usual else "",
+        "place_tone": TONES.get(verdict.word, ""),
+        "strip_by_day": None if sources is None else _strip(sources, data),
+        "stages": _stages(data),
+        "stages_caption": caption or _("Of all time."),
+        "shown_otherwise": SHOWN_OTHERWISE,
+    }
+
+
+def _kicker(data: ScopeData) -> str:
+    """Returns the section of the object and when it was published, as far as that is known."""
+    obj = data.objects[data.asked.chosen["object"]]
+    section = details_of(obj).category
+    published = data.asked.published
+    if published is None:
+        return section
+    when = date_format(timezone.localtime(published), "DATETIME_FORMAT")
+    if section:
+        return _("%(section)s, published %(when)s") % {"section": section, "when": when}
+    return _("Published %(when)s") % {"when": when}
+
+
+def _stages(data: ScopeData) -> list[Stage]:
+    """Returns the stages of the views of all time; none if only views are known."""
+    stages = stages_of_story(data)
+    if stages is None:
+        return []
+    found: list[Stage] = []
+    last = 0
+    for name, label in STAGES.items():
+        count = getattr(stages, name)
+        stage = Stage(
+            label=str(label),
+            count=exact(count),
+            of_all=share(100 * count / stages.views),
+            of_last=share(100 * count / last) if last else tables.NOT_KNOWN,
+            length=round(100 * count / stages.views, 1),
+        )
+        found.append(stage)
+        last = count
+    return found
+
+
+def _strip(sources: SourcesByDay, data: ScopeData) -> Strip:
+    highest = max(1, *(sum(views) for _, views in sources.days))
+    pieces = []
+    for (left, width), (_day, views) in zip(_places(sources, data), sources.days, strict=True):
+        bottom = float(HEIGHT)
+        for number, count in enumerate(views, 1):
+            height = HEIGHT * count / highest
+            bottom -= height
+            if count:
+                piece = Piece(
+                    number=number,
+                    x=f"{left + width * (1 - FILLED) / 2:.1f}",
+                    y=f"{bottom:.1f}",
+                    width=f"{width * FILLED:.1f}",
+                    height=f"{height:.1f}",
+                )
+                pieces.append(piece)
+    rows = [
+        (date_format(day, "DATE_FORMAT"), [exact(count) for count in views])
+        for day, views in sources.days
+    ]
+    total = sum(sources.totals)
+    keys = []
+    for number, (value, count) in enumerate(zip(sources.values, sources.totals, strict=True), 1):
+        source = Source(
+            number=number,
+            label=tables.name_of_value(sources.dimension, value),
+            share=share(100 * count / total),
+            address=data.asked.address(**{sources.dimension: value}),
+        )
+        keys.append(source)
+    title = _("%(sources)s by day") % {"sources": tables.labels_of(sources.dimension).title}
+    return Strip(title, pieces, keys, rows)
+
+
+def _places(sources: SourcesByDay, data: ScopeData) -> list[tuple[float, float]]:
+    """Returns where each day begins, and how wide it is: as its points in the chart above."""
+    points = Counter(local_time.day_of(start) for start in data.starts)
+    sizes = [points.get(day, 0) for day, _ in sources.days]
+    if not all(sizes):  # points are longer than a day
+        sizes = [1] * len(sources.days)
+    step = WIDTH / sum(sizes)
+    ends = [*accumulate(sizes, initial=0)]
+    return [(step * end, step * size) for end, size in zip(ends, sizes, strict=False)]

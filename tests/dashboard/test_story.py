@@ -1,0 +1,109 @@
+"""The page of a story: how it does, in words and in figures, and where its views came from by day."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from readtrack import buckets, local_time
+from readtrack.flush.run import flush
+from readtrack.numbers.models import Breakdown, DayBreakdown
+from readtrack.subjects import subject_of
+from tests.dashboard.test_comparison import DASHBOARD, OF_THE_ADMIN
+from tests.site.models import Article
+from tests.support import factories, usual
+from tests.support.wire import Wire
+
+pytestmark = pytest.mark.django_db
+
+
+def opened(client: Client, article: Article, **given: str) -> Any:
+    return client.get(f"{DASHBOARD}object/{subject_of(article)}/", given)
+
+
+@pytest.fixture
+def article(settings: Settings) -> Article:
+    """Returns an article of 50 hours with 64 views, where 20 are usual, and 9 from three channels."""
+    settings.READTRACK = {"NUMBERS": {"dimensions": ["channel", "device"]}}
+    section = factories.category(name="Politics")
+    usual.peers(views=20, category=section)
+    made = usual.article(timedelta(hours=50), views=64, category=section, title="On <ice>")
+    for age, field, count in ((1, "search", 4), (1, "direct", 2), (0, "search", 3)):
+        DayBreakdown.objects.create(
+            subject=subject_of(made),
+            kind="views:channel",
+            day=local_time.today() - age * buckets.DAY,
+            field=field,
+            count=count,
+        )
+    flush()
+    usual.renew()
+    return made
+
+
+def test_it_says_in_words_how_the_story_does(article: Article, admin_client: Client) -> None:
+    page = opened(admin_client, article)
+    assert page.context["story"].text.startswith(
+        "Far better than usual. It has 64 views after 2 days, where articles in Politics have"
+        " about 20."
+    )
+    assert page.context["kicker"].startswith("Politics, published ")
+    assert page.context["place"] == "far above usual"
+    assert "<bdi>Article object (" in page.text
+    assert "style=" not in page.text[page.text.index('id="content-main"') :]
+
+
+def test_it_has_where_the_views_of_each_day_came_from(
+    article: Article, admin_client: Client
+) -> None:
+    strip = opened(admin_client, article).context["strip_by_day"]
+    assert [(source.label, source.share) for source in strip.sources] == [
+        ("Search engines", "78%"),
+        ("Direct", "22%"),
+    ]
+    assert [values for _, values in strip.rows][-2:] == [["4", "2"], ["3", "0"]]
+    heights = {float(piece.height) for piece in strip.pieces}
+    assert heights == {round(70 * views / 6, 1) for views in (4, 2, 3)}
+    assert all(0 <= float(piece.x) <= 1000 for piece in strip.pieces)
+    filtered = opened(admin_client, article, channel="search")
+    assert filtered.context["strip_by_day"] is None
+    assert filtered.context["story"].verdict == "Only Search engines."
+
+
+def test_it_has_how_far_readers_get(article: Article, admin_client: Client) -> None:
+    page = opened(admin_client, article)
+    assert page.context["stages"] == []
+    assert "Templates tell it by the tag readtrack_script" in page.text
+    for field, count in (("seen", 60), ("engaged", 32), ("read", 16), ("5", 30)):
+        Breakdown.objects.create(
+            subject=subject_of(article), kind="reading", field=field, count=count
+        )
+    page = opened(admin_client, article)
+    assert [stage[:4] for stage in page.context["stages"]] == [
+        ("Viewed", "64", "100%", "\N{EN DASH}"),
+        ("Seen in a browser", "60", "94%", "94%"),
+        ("Reader was active", "32", "50%", "53%"),
+        ("Read", "16", "25%", "50%"),
+    ]
+    assert "Median time of reading: " in page.text
+
+
+@pytest.mark.parametrize("period", ["published", "today", "7", "all"])
+def test_it_keeps_to_its_budget(
+    period: str, article: Article, admin_client: Client, wire: Wire
+) -> None:
+    opened(admin_client, article, period=period)
+    with wire.counted() as trips, CaptureQueriesContext(connection) as queries:
+        opened(admin_client, article, period=period)
+    assert trips[0] <= 3
+    assert len(queries) - OF_THE_ADMIN <= 7, [query["sql"][:200] for query in queries]
+
+
+def test_the_band_begins_with_the_first_hour(article: Article, admin_client: Client) -> None:
+    data = opened(admin_client, article).context["data"]
+    assert data.scope.by == "hour"
+    assert all(data.chart.usual)
