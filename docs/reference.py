@@ -34,7 +34,9 @@ from readtrack.numbers import operations as numbers_operations
 from readtrack.numbers import reports as numbers_reports
 from readtrack.recent import reports as recent_reports
 from readtrack.schedule import readtrack_schedule
+from readtrack.script import asgi as script_asgi
 from readtrack.script import shared, shown
+from readtrack.script import wsgi as script_wsgi
 from readtrack.store import keys
 from readtrack.templatetags.readtrack import register
 
@@ -83,6 +85,8 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     "operations": (operations, ["SetFillfactor", "FollowRename"]),
     "history": (numbers_operations, ["PartitionHistory"]),
     "live": (asgi, ["with_events"]),
+    "script_wsgi": (script_wsgi, ["with_reports"]),
+    "script_asgi": (script_asgi, ["with_reports"]),
     "recent": (recent_reports, ["recently_viewed"]),
     "testing": (testing, ["clear"]),
     "rest_framework": (

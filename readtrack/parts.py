@@ -184,6 +184,12 @@ class PartConfig(AppConfig):
         """
         return None
 
+    def asks_site_about_requests(self) -> bool:
+        """Returns True if functions of the site look at the request of each view. They expect what the
+        site's middlewares do, so reports then go through all of them.
+        """
+        return False
+
     def stages(self) -> Sequence[str]:
         """Returns the stages of the part's funnel in their order, to which visitors take steps."""
         return ()

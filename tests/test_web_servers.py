@@ -1,6 +1,7 @@
 """Each web server counts each of many requests at once, and counts it once."""
 
 import http.client
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -8,7 +9,7 @@ from contextlib import closing
 import pytest
 from redis import Redis
 
-from tests.benchmarks.serving import BUFFERED, PROGRAMS, Server
+from tests.benchmarks.serving import BUFFERED, MOUNTED, PROGRAMS, Server
 from tests.support.addresses import redis_url_of
 from tests.support.depth import some
 from tests.support.factories import BROWSER
@@ -16,6 +17,7 @@ from tests.support.factories import BROWSER
 CLIENTS = 20
 PAGES = 20  # that each client asks for
 TWO_CONNECTIONS = "?max_connections=2"  # to Redis, for all requests of a process
+MOUNTING = some(["gunicorn, threads", "uvicorn"], deep=PROGRAMS)
 SERVERS = some(["gunicorn, gevent", "gunicorn, threads"], deep=PROGRAMS)
 
 
@@ -49,6 +51,42 @@ def counted(redis: Redis) -> int:
 def skipped(redis: Redis) -> list[dict[str | bytes, str | bytes]]:
     """Returns the numbers of hits that did not count, by reason, of each hour."""
     return [redis.hgetall(key) for key in redis.scan_iter("views:skips:*")]
+
+
+def report_pages(port: int, *, client_number: int) -> None:
+    """Sends reports of a page, each of them as another visitor."""
+    from readtrack.script.shown import token_of
+
+    token = token_of("/post/|0|0|site.post:1|", ())
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        for page_number in range(PAGES):
+            headers = {
+                "User-Agent": BROWSER,
+                "X-Forwarded-For": f"93.2.{client_number}.{page_number}",
+                "Sec-Fetch-Site": "same-origin",
+                "Content-Type": "text/plain",
+            }
+            connection.request("POST", "/readtrack/page.js", token, headers)
+            with connection.getresponse() as response:
+                answer = json.loads(response.read())
+            assert answer["again"]
+
+
+@pytest.mark.needs_parts("script")
+@pytest.mark.parametrize("program", MOUNTING)
+def test_each_of_many_reports_that_are_answered_before_django_counts_once(
+    program: str, database: Redis
+) -> None:
+    url = redis_url_of(database, database=1) + TWO_CONNECTIONS
+    server = Server(MOUNTED, program=program, READTRACK_TEST_REDIS_URL=url)
+    with server, ThreadPoolExecutor(CLIENTS) as clients:
+        asking = [
+            clients.submit(report_pages, server.port, client_number=number)
+            for number in range(CLIENTS)
+        ]
+        for client in asking:
+            client.result()
+    assert counted(database) == CLIENTS * PAGES
 
 
 @pytest.mark.parametrize("program", SERVERS)

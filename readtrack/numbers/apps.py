@@ -48,6 +48,12 @@ class NumbersConfig(PartConfig):
 
         return dimensions.values if dimensions.names() else None
 
+    def asks_site_about_requests(self) -> bool:
+        from readtrack.numbers import dimensions
+        from readtrack.numbers.options import numbers_options
+
+        return not dimensions.BUILT_IN_NAMES.issuperset(numbers_options().dimensions)
+
     def stages(self) -> Sequence[str]:
         from readtrack.numbers.options import numbers_options
 

@@ -164,6 +164,7 @@ BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {
 }
 # Dimensions of the site that links here, and of the link.
 SOURCES = frozenset(sources.Source._fields)
+BUILT_IN_NAMES = SOURCES | BUILT_IN.keys()
 # Functions of packages that are not installed with readtrack itself.
 NEEDED = {
     **dict.fromkeys(("device", "browser", "os"), "ua_parser.parse"),

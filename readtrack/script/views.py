@@ -51,7 +51,7 @@ def page(request: HttpRequest) -> HttpResponse:
     counts and dots.
     """
     if request.method == "POST":
-        return _answer_report(request)
+        return answer_report(request)
     script = shown.scripts().get(request.META.get("QUERY_STRING", ""))
     # While servers are updated one by one, a page of a new server may ask an old one, which does
     # not have that version. A cache must not keep the old script by the new script's address.
@@ -63,7 +63,7 @@ def page(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _answer_report(request: HttpRequest) -> HttpResponse:
+def answer_report(request: HttpRequest) -> HttpResponse:
     """Returns the answer to a script: placeholders, which the middleware fills in.
 
     The middleware also records what the script reports.
@@ -79,17 +79,19 @@ def _answer_report(request: HttpRequest) -> HttpResponse:
     elements: dict[str, str] = {}
     for placeholder in _elements(page, report.state):
         elements.update(dict.fromkeys(placeholder.element_keys, str(placeholder)))
+    added = additions.among(page.options)
     answer = {
         "elements": elements,
-        "page": str(Placeholder(PAGE, shown.ANSWER)),
+        # So that what is filled in is for a script. Without any of it nothing is filled in.
+        "page": str(Placeholder(PAGE, shown.ANSWER)) if elements or added else "",
         "again": bool(recorder.views) and _is_view(report.state) and _has_new_cookie(request),
     }
-    for addition in additions.among(page.options):
+    for addition in added:
         answer[addition.name] = str(Placeholder(TOLD, addition.name))
         answer.update(addition.answer(page))
     # Not a JsonResponse, whose encoder knows types that the answer has not, and takes longer.
     return HttpResponse(
-        json.dumps(answer),
+        json.dumps(answer).encode(),
         content_type="application/json",
         headers={"Cache-Control": NEVER_KEPT},
     )

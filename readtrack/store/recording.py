@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from readtrack import parts
 from readtrack.conf import conf
@@ -17,7 +17,6 @@ from readtrack.store.skips import key_of, skip_buffer
 
 MOST_TRIES = 3  # of marking a page's reads again
 
-Item = TypeVar("Item")
 Step = tuple[str, str]  # a subject, and a stage of its funnel or one that a part counts
 
 
@@ -115,7 +114,7 @@ def _read(hit: Hit, marks: Sequence[Call[tuple[str, ...]]], *, page_began: int) 
     return read
 
 
-def _results_of(calls: Sequence[Call[Sequence[Item]]]) -> tuple[Item, ...]:
+def _results_of(calls: Sequence[Call[Any]]) -> tuple[Any, ...]:
     """Returns what is in the results of the calls, together."""
     return tuple([item for call in calls for item in call.result])
 

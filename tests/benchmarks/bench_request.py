@@ -19,7 +19,7 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory, override_settings
-from django.urls import path
+from django.urls import include, path
 from django.utils.cache import patch_cache_control
 from redis import Redis
 
@@ -123,6 +123,7 @@ urlpatterns = [
     path("cheapest/", cheapest),
     path("script/", script.page),
     path("processor-time/", processor_time),
+    path("readtrack/", include("readtrack.urls")),
 ]
 
 Environ = dict[str, Any]

@@ -293,7 +293,8 @@ def serve(kind: Kind, number: int) -> None:
             continue
         response = handler(one, start)
         b"".join(response)
-        response.close()
+        if hasattr(response, "close"):
+            response.close()
 
 
 def forked(kind: Kind, number: int, *, first: int) -> int:

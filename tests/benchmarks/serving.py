@@ -28,7 +28,7 @@ CONNECTIONS = 16
 # Without it granian begins 20 to 80 threads, as chance has it, and with 80 an untracked page takes
 # a quarter longer.
 POOL = {"GRANIAN_BLOCKING_THREADS": str(CONNECTIONS)}
-UNTRACKED, BUFFERED = "untracked", "buffered"
+UNTRACKED, BUFFERED, MOUNTED = "untracked", "buffered", "mounted"
 BUFFER = 1  # seconds
 REST = (
     BUFFER + 0.2

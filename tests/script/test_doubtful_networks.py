@@ -15,6 +15,7 @@ from tests.support import factories
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.urls("tests.script.test_reading"),
+    pytest.mark.usefixtures("_both_ways"),
 ]
 
 DOUBTFUL = "198.51.100.7"

@@ -53,6 +53,7 @@ from tests.support.wire import Wire
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.urls(__name__),
+    pytest.mark.usefixtures("_both_ways"),
 ]
 
 TOKEN, PLACE = re.compile('data-page="([^"]*)"'), re.compile('data-rt="([^"]*)"')

@@ -38,6 +38,7 @@ from tests.support.depth import DEEP, examples
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.urls(__name__),
+    pytest.mark.usefixtures("_both_ways"),
 ]
 
 numbers = count()

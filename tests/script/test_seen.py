@@ -29,6 +29,7 @@ from tests.support.wire import Wire
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.urls(__name__),
+    pytest.mark.usefixtures("_both_ways"),
 ]
 
 OWN = {"Sec-Fetch-Site": "same-origin"}
