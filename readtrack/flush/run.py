@@ -292,9 +292,11 @@ def _write(work: Work, recently_viewed: frozenset[str]) -> None:
     for chunk in _chunks(subjects):
         if is_archive:
             extent = extent._replace(archived=chunk)
-        dimension_names.remove(gone_dimensions, chunk)
+        if gone_dimensions:
+            dimension_names.remove(gone_dimensions, chunk)
         work.write_chunk(chunk, extent)
-    dimension_names.forget(gone_dimensions, work.epoch.tags)
+    if gone_dimensions:
+        dimension_names.forget(gone_dimensions, work.epoch.tags)
 
 
 def _write_late(work: Work) -> None:

@@ -39,8 +39,6 @@ def gone(tags: Sequence[str]) -> list[str]:
 
 def remove(names: Sequence[str], subjects: Collection[str]) -> None:
     """Removes the counts of the subjects by these dimensions. Raises redis.RedisError."""
-    if not names:
-        return
     calls: list[Call[Any]] = []
     for portion in scripts.parted(subjects):
         key_names = [keys.dimension(name, subject) for subject in portion for name in names]
@@ -50,6 +48,5 @@ def remove(names: Sequence[str], subjects: Collection[str]) -> None:
 
 def forget(names: Sequence[str], tags: Sequence[str]) -> None:
     """Forgets dimensions whose counts are removed. Raises redis.RedisError."""
-    if names:
-        calls: list[Call[Any]] = [Call("ZREM", [keys.dimension_names(tag)], names) for tag in tags]
-        scripts.run_all(*calls, patient=True)
+    calls: list[Call[Any]] = [Call("ZREM", [keys.dimension_names(tag)], names) for tag in tags]
+    scripts.run_all(*calls, patient=True)
