@@ -209,7 +209,10 @@ def _rises(counts: Mapping[str, int], stored: Mapping[str, int]) -> dict[str, in
         for field, count in counts.items()
         if count > stored.get(field, 0)
     }
-    inherited = sum(stored[field] for field in _replaced(counts, stored))
+    replaced_fields = _replaced(counts, stored)
+    if not replaced_fields:
+        return rises
+    inherited = sum(stored[field] for field in replaced_fields)
     # It is not known which value inherited which count. So the inherited counts are subtracted from
     # OTHER first, and then from the new values, lowest first.
     heirs = rises.keys() - (stored.keys() - {OTHER})
