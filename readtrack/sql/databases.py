@@ -177,8 +177,6 @@ def site_transaction(
 
 def can_hold(model: type[models.Model], text: str) -> bool:
     """Returns True if a text column of the app's model can hold the text."""
-    if text.isascii():
-        return True
     connection = of(model)
     return vendors.vendor_of(connection).can_hold(connection, text)
 

@@ -131,6 +131,8 @@ class PostgreSQL(Vendor):
 
     def can_hold(self, connection: BaseDatabaseWrapper, text: str) -> bool:
         """Returns True if the database's encoding has all characters of the text."""
+        if text.isascii():
+            return True
         encoding = connection.connection.info.parameter_status("server_encoding")
         try:
             text.encode(encoding)
