@@ -478,6 +478,7 @@ def test_threads_may_judge_the_same_sample() -> None:
     assert len(watch._sample) < SAMPLE
 
 
+@pytest.mark.needs_parts("dashboard")
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("notice", "peer", "forwarded"),

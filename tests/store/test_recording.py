@@ -68,10 +68,10 @@ def test_what_changed_is_named_without_the_prefix(
 
 
 @pytest.mark.needs_parts("numbers")
-def test_by_default_a_hit_has_ten_keys_and_no_options() -> None:
+def test_by_default_a_hit_has_eleven_keys_and_no_options() -> None:
     hit = factories.hit("site.post:1", at=buckets.now())
     call = count_views(hit)
-    assert (len(call.keys), call.args[-1]) == (10, "site.post:1")
+    assert (len(call.keys), call.args[-1]) == (11, "site.post:1")
 
 
 @pytest.mark.one_server("with partitions no script runs for it")
