@@ -94,7 +94,7 @@ def pictures(browser: Browser, *, url: str) -> Iterator[tuple[str, bytes]]:
     for section in OPENED:
         open_section(one, section)
     yield "front.png", shot(one, "/", size=FRONT)
-    yield "dashboard.png", shot(admin, "/admin/readtrack/dashboard/?period=90", size=DASHBOARD)
+    yield "dashboard.png", shot(admin, PAGE, size=DASHBOARD)
     address = one.locator(".lead h2 a, .ranking li a").last.get_attribute(
         "href"
     )  # of one that is read much

@@ -510,7 +510,7 @@ def test_two_clicks_tell_where_the_readers_of_the_story_came_from_that_grew_most
     page.locator(".readtrack-looks a").first.click()
     sources = page.get_by_role("heading", name="Sources", exact=True)
     expect(sources).to_be_in_viewport()  # before: on the second tab of the filtered dashboard
-    expect(page.get_by_role("heading", name="Views over time")).to_be_in_viewport()
+    expect(page.locator(".readtrack-plot")).to_be_in_viewport()
 
 
 @pytest.mark.parametrize(
