@@ -183,6 +183,10 @@ class Pages:
     def __init__(self) -> None:
         self._found: dict[str, Lookup] = {}  # by path
 
+    def __contains__(self, path: str) -> bool:
+        """Returns True if the path was looked up."""
+        return path in self._found
+
     def look_up(self, path: str) -> Lookup:
         """Returns what `look_up` returns."""
         found = self._found.get(path)

@@ -408,7 +408,7 @@ class Importer:
         """Returns the paths of those lines that can count if the path shows an object."""
         paths = set()
         for line in parsed:
-            if line is None or self._is_outside(line.at):
+            if line is None or line.path in self._pages or self._is_outside(line.at):
                 continue
             if not self._refusal_of(line.method, line.status, line.agent):
                 paths.add(line.path)

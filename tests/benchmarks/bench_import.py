@@ -14,6 +14,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import NamedTuple
 
+from readtrack.flush.run import flush
 from readtrack.imports.models import Import
 from readtrack.imports.weblog import Importer
 from readtrack.store.connection import connect
@@ -62,6 +63,7 @@ def _beside_goaccess(first: int) -> None:
             path = Path(folder) / "access.log"
             # A line of its own, or the log would be known.
             path.write_bytes(gzip.decompress(packed.read_bytes()) + b"pair %d\n" % number)
+            flush()  # as the site does each minute: it is not the import's work
             peer = _goaccess_seconds(path)
             own = _imported(path).processor
             rows.append(
