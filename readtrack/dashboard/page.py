@@ -36,6 +36,7 @@ from readtrack.numbers.data import ScopeData
 from readtrack.numbers.details import details_of
 from readtrack.numbers.filters import Chosen, chosen_in
 from readtrack.numbers.loading import load
+from readtrack.numbers.next_steps import next_steps
 from readtrack.numbers.objects import MOST
 from readtrack.numbers.offered import tables_by_tab
 from readtrack.numbers.options import enters_funnel
@@ -114,6 +115,7 @@ def page_context(
     }
     if is_overview:
         context["lead"] = _lead(data, chosen, site=site)
+        context["next_steps"] = _next_steps(data, site=site)
         context.update(overview(tables_by_name, data, group=asked.group, site=site))
         context["list"] = first_stories(tables_by_name["most-viewed"], data, site=site)
     if tab == STORIES:
@@ -192,13 +194,26 @@ class LeadView(NamedTuple):
 def _lead(data: ScopeData, filters: Sequence[Chosen], *, site: str | None) -> LeadView:
     """Returns what is said of the period before all numbers."""
     said = lead(verdict_of(data, filters))
-    sentences = []
-    for sentence in said.sentences:
-        link = ""
-        if sentence.obj is not None:
-            link = link_to_object(sentence.obj, data.asked, site=site)
-        sentences.append((sentence, link))
+    sentences = _with_links(said.sentences, data, site=site)
     return LeadView(said.verdict, said.tone, sentences, said.remarks)
+
+
+def _next_steps(data: ScopeData, *, site: str | None) -> list[tuple[Sentence, str]]:
+    """Returns what to do next, with links."""
+    return _with_links([step.sentence for step in next_steps(data)], data, site=site)
+
+
+def _with_links(
+    sentences: Sequence[Sentence], data: ScopeData, *, site: str | None
+) -> list[tuple[Sentence, str]]:
+    """Returns the sentences, each with the numbers of the object that it names; "" without one."""
+    return [
+        (
+            sentence,
+            "" if sentence.obj is None else link_to_object(sentence.obj, data.asked, site=site),
+        )
+        for sentence in sentences
+    ]
 
 
 def _valid_series(data: ScopeData, series: str) -> str:

@@ -18,6 +18,7 @@ class NumbersOptions(NamedTuple):
     funnel: Sequence[str] = ("view", "click", "convert")  # stages in their order; the first stage is a view
     funnels: bool = False  # every view enters its subject's funnel; a model's has_funnel comes first
     rank_by: Literal["views", "seen"] = "views"  # what rankings and trending go by; seen: views whose page came to life in a browser, which needs the script
+    advice: bool = True  # the dashboard says what to do next, by rules that can be read
     # fmt: on
 
 
