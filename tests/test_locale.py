@@ -32,6 +32,7 @@ CALL = re.compile(rf"\b(_|n?p?gettext)\(\s*{STRING}(?:\s*,\s*{STRING})?(?:\s*,\s
 SHARED = {
     "All",
     "Django site admin",
+    "Filter",
     "User",
     "Home",
     "No, take me back",
