@@ -350,6 +350,7 @@ def test_a_chunk_is_few_queries_and_round_trips_however_many_rows(
     assert trips[0] <= 40  # some of them are SCAN's, as many as it likes
 
 
+@pytest.mark.one_server("a cluster takes more round trips")
 def test_a_changed_flush_with_nothing_new_takes_eight_queries_and_reads_no_total(
     post: Post, wire: Wire, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
