@@ -42,7 +42,7 @@ class Stage(NamedTuple):
     """A stage of the views of a story, as texts, and the length of its bar in per cent."""
 
     label: str
-    count: str
+    views: str
     of_all: str
     of_last: str
     length: float
@@ -130,7 +130,7 @@ def _stages(data: ScopeData) -> list[Stage]:
         count = getattr(stages, name)
         stage = Stage(
             label=str(label),
-            count=exact(count),
+            views=exact(count),
             of_all=share(100 * count / stages.views),
             of_last=share(100 * count / last) if last else tables.NOT_KNOWN,
             length=round(100 * count / stages.views, 1),

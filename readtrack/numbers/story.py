@@ -151,7 +151,7 @@ def sources_by_day(data: ScopeData) -> SourcesByDay | None:
     if not dimension or days.last - days.first >= MOST_DAYS * buckets.DAY:
         return None
     subject = subject_column(data.asked.chosen.get("object", ""))
-    gained = day_breakdowns.by_day(subject, f"views:{dimension}", days)
+    gained = day_breakdowns.by_day(subject, f"views:{dimension}", day_breakdowns.Days(*days))
     together = sum(gained.values(), Counter[str]())
     values = [value for value, _ in together.most_common(MOST_SOURCES)]
     others = [OTHER] if len(together) > len(values) else []
