@@ -151,6 +151,7 @@ def test_a_deleted_category_leaves_nothing(
     assert list(ReaderHistory.objects.values_list("subject", flat=True)) == [subject_of(other)]
 
 
+@pytest.mark.needs_parts("numbers")
 def test_a_deleted_row_leaves_no_mark(redis: Redis) -> None:
     post = factories.post()
     view(post)

@@ -318,7 +318,7 @@ def test_the_dashboard_shows_why_hits_did_not_count(admin_client: Client, page: 
     fetch(Client(), page, **{"User-Agent": "curl/8"})
     content = admin_client.get(dashboard).content.decode()
     assert "robot, by its name" in content
-    assert "100 %" in content
+    assert "100%" in content
 
 
 def everything(url: str) -> str:

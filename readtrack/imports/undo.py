@@ -144,7 +144,8 @@ def _begin(records: Iterable[Import], *, digest: ledger.Digest) -> None:
 def _forget(record: Import) -> None:
     """Forgets the import, so that the file may be imported again."""
     calls = [
-        scripts.Call("UNLINK", [import_keys.position(tag, record.source)]) for tag in keys.tags()
+        scripts.Call[int]("UNLINK", [import_keys.position(tag, record.source)])
+        for tag in keys.tags()
     ]
     record.delete()
     scripts.run_all(*calls, patient=True)

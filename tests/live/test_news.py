@@ -247,7 +247,7 @@ def test_a_tab_that_is_open_for_days_asks_for_dots_and_counts_no_more(
     browser = factories.browser(factories.user())
     page = browser.get("/live/").text
     in_days = time.time() + 3 * DAY
-    monkeypatch.setattr("django.core.signing.time.time", lambda: in_days)
+    monkeypatch.setattr("readtrack.script.shown.time", lambda: in_days)
     assert tell(browser, page).status_code == 403
     assert list(tell(browser, page, state="dots").json()["elements"]) == [key_of(category)]
 

@@ -201,6 +201,7 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
 
     with monkeypatch.context() as patched:
         patched.setattr(breakdowns, "store", be_late_and_die)
+        counters.mark_changed([subject_of(post)])
         with pytest.raises(RuntimeError, match="killed here"):
             flush(only_changed=True)
     restore(redis, snapshot)

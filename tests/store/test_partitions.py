@@ -67,7 +67,7 @@ def stored() -> list[int]:
 
 def test_a_command_with_keys_of_two_partitions_is_refused_in_tests(posts: list[Post]) -> None:
     with pytest.raises(SlotError):
-        scripts.run(counters.totals([subject_of(post) for post in posts]))
+        scripts.run(counters.sketches([subject_of(post) for post in posts]))
 
 
 @pytest.mark.usefixtures("new_redis")

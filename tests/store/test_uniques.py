@@ -77,7 +77,7 @@ def test_each_strategy_has_keys_of_its_own(
     own = {
         key
         for key in redis.keys("views:*")
-        if key.split(":")[1] not in {"total", "hour", "unsettled"}
+        if key.split(":")[1] not in {"total", "hour", "unsettled", "changed"}
     }
     own.discard(OF_DAY)
     assert own == {name, day} - {""}
@@ -212,7 +212,8 @@ def test_a_site_may_count_no_visitors(settings: Settings, redis: Any) -> None:
     come(redis, "site.post:1", 1, 2)
     assert redis.get("views:total:site.post:1") == "2"
     assert count("site.post:1") == [0]
-    assert {key.split(":")[1] for key in redis.keys("views:*")} == {"total", "hour", "unsettled"}
+    kinds = {key.split(":")[1] for key in redis.keys("views:*")}
+    assert kinds == {"total", "hour", "unsettled", "changed"}
 
 
 def test_a_model_may_count_no_visitors(
