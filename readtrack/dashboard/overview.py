@@ -9,10 +9,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from readtrack.dashboard.navigation import Choice
-from readtrack.dashboard.panels import BELOW, File, PageRow, details_texts, link_of, row_of
+from readtrack.dashboard.panels import File, PageRow, details_texts, link_of, row_of
 from readtrack.numbers import tables
 from readtrack.numbers.data import Entry, ScopeData
 from readtrack.numbers.scope import COMPARISONS, DEFAULT_COMPARISON, Scope
+from readtrack.numbers.story import LOW, word_of
 from readtrack.numerals import exact, multiple, signed
 from readtrack.texts import title_of
 
@@ -223,7 +224,7 @@ def still_read(table: tables.Table, data: ScopeData, *, site: str | None) -> Sho
 def below_usual(data: ScopeData, *, site: str | None) -> ShortList:
     """Returns the objects that are furthest below what is usual at their age."""
     found = sorted(
-        (one.times, subject) for subject, one in data.usual.items() if one.times <= BELOW
+        (one.times, subject) for subject, one in data.usual.items() if word_of(one.times) in LOW
     )
     views = {entry.subject: entry.now.views for entry in data.entries}
     items = []

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext, npgettext
+from django.utils.translation import ngettext
 
 from readtrack.dashboard.definitions import definitions, more_dimensions
 from readtrack.dashboard.navigation import (
@@ -33,7 +33,6 @@ from readtrack.hits.addresses import NOTICES
 from readtrack.numbers import tables
 from readtrack.numbers.comparison import span_text
 from readtrack.numbers.data import ScopeData
-from readtrack.numbers.details import details_of
 from readtrack.numbers.filters import Chosen, chosen_in
 from readtrack.numbers.loading import load
 from readtrack.numbers.next_steps import next_steps
@@ -41,15 +40,14 @@ from readtrack.numbers.objects import MOST
 from readtrack.numbers.offered import tables_by_tab
 from readtrack.numbers.options import enters_funnel
 from readtrack.numbers.scope import Scope
+from readtrack.numbers.story import usual_of_story
 from readtrack.numbers.totals import SERIES
 from readtrack.numbers.verdict import verdict_of
 from readtrack.numbers.words import Sentence, lead
+from readtrack.numbers.words_of_story import age_text, kind_text
 from readtrack.numerals import exact, multiple
 
 NOTICED_HOURS = 24
-HOURS_IN_WORDS = 48  # of an age; a longer one is given in days
-
-
 STORIES = "stories"
 NOT_IN_OVERVIEW = {"really-read", "robots"}  # tables of long forms only
 
@@ -256,29 +254,13 @@ class UsualCard(NamedTuple):
 
 def _usual_card(data: ScopeData) -> UsualCard | None:
     """Returns how the object of the page does; None on another page, or if nothing is usual."""
-    subject = data.asked.chosen.get("object", "")
-    comparison = data.usual.get(subject)
-    if comparison is None:
+    usual = usual_of_story(data)
+    if usual is None:
         return None
-    obj = data.objects[subject]
-    kind = str(obj._meta.verbose_name_plural)
-    section = details_of(obj).category if comparison.section else ""
-    if section:
-        kind = _("%(objects)s in %(section)s") % {"objects": kind, "section": section}
     sentence = ngettext(
         "Usual for %(kind)s after %(age)s: about %(count)s view",
         "Usual for %(kind)s after %(age)s: about %(count)s views",
-        round(comparison.usual),
-    ) % {"kind": kind, "age": _age_text(comparison.age), "count": exact(round(comparison.usual))}
-    return UsualCard(multiple(comparison.times), sentence)
-
-
-def _age_text(hours: float) -> str:
-    """Returns an age as text, as it stands behind "after": in hours, and from two days on in days."""
-    if hours < HOURS_IN_WORDS:
-        count = round(hours)
-        text = npgettext("after so long", "%(count)s hour", "%(count)s hours", count)
-    else:
-        count = round(hours / 24)
-        text = npgettext("after so long", "%(count)s day", "%(count)s days", count)
-    return text % {"count": exact(count)}
+        usual.usual,
+    )
+    values = {"kind": kind_text(usual), "age": age_text(usual.age), "count": exact(usual.usual)}
+    return UsualCard(multiple(usual.times), sentence % values)

@@ -6,34 +6,25 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from django.utils.formats import date_format
-from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from readtrack.dashboard.timeline import link_to_object
 from readtrack.numbers import tables
 from readtrack.numbers.details import details_of
 from readtrack.numbers.scope import Scope, dimension_names
+from readtrack.numbers.story import word_of
+from readtrack.numbers.words_of_story import PLACES
 from readtrack.numerals import multiple
 from readtrack.texts import address_of
 
 FILES = ("csv", "json")  # formats of exports
-BELOW, FAR_BELOW, ABOVE, FAR_ABOVE = 0.67, 0.33, 1.5, 3.0  # times the usual views
 SCALE = 3  # the gauge goes from 2 ** -3 to 2 ** 3 times the usual
-
-#: The words for how many times the usual views an object has, by the name of its colour.
-WORDS_OF_USUAL: Mapping[str, Any] = {
-    "far-above": gettext_lazy("far above usual"),
-    "above": gettext_lazy("above usual"),
-    "usual": pgettext_lazy("views", "usual"),
-    "below": gettext_lazy("below usual"),
-    "far-below": gettext_lazy("far below usual"),
-}
 
 
 class Gauge(NamedTuple):
     """How many times the usual views an object has, as a place on a scale, a number and a word."""
 
     text: str
-    level: str  # a key of WORDS_OF_USUAL
+    level: str  # the Word of `readtrack.numbers.story`, as a part of the name of a class
     word: str
     start: float  # of the bar from the middle, in per cent of the scale
     length: float
@@ -80,26 +71,16 @@ def gauge_of(times: float | None) -> Gauge | None:
     """Returns the gauge of an object with so many times its usual views; None if that is not known."""
     if times is None:
         return None
-    level = _level(times)
+    word = word_of(times)
     powers = log2(max(times, 2**-SCALE))
     place = 50 + 50 * min(1.0, powers / SCALE)
     return Gauge(
         text=multiple(times),
-        level=level,
-        word=str(WORDS_OF_USUAL[level]),
+        level=word.replace(" ", "-"),
+        word=str(PLACES[word]),
         start=round(min(50.0, place), 1),
         length=round(abs(place - 50), 1),
     )
-
-
-def _level(times: float) -> str:
-    if times >= FAR_ABOVE:
-        return "far-above"
-    if times >= ABOVE:
-        return "above"
-    if times <= FAR_BELOW:
-        return "far-below"
-    return "usual" if times > BELOW else "below"
 
 
 def row_of(

@@ -34,6 +34,8 @@ FAR_ABOVE = 3.0
 ABOVE = 1.5
 BELOW = 0.67
 FAR_BELOW = 0.33
+#: Those of a story that is told to be below usual.
+LOW: Sequence[Word] = ("below", "far below")
 
 
 def word_of(times: float) -> Word:
@@ -181,7 +183,7 @@ def usual_of_story(data: ScopeData) -> UsualOfStory | None:
     return UsualOfStory(
         views=comparison.views,
         usual=round(comparison.usual),
-        times=round(comparison.times, 2),
+        times=comparison.times,
         age=comparison.age,
         kind=str(obj._meta.verbose_name_plural),
         section=details_of(obj).category if comparison.section else "",
