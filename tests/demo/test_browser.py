@@ -509,7 +509,7 @@ def test_two_clicks_tell_where_the_readers_of_the_story_came_from_that_grew_most
     page.goto(DASHBOARD)
     page.locator(".readtrack-looks a").first.click()
     sources = page.get_by_role("heading", name="Sources", exact=True)
-    expect(sources).to_be_in_viewport()  # before: on the second tab of the filtered dashboard
+    expect(sources).to_be_visible()
     expect(page.locator(".readtrack-plot")).to_be_in_viewport()
 
 
