@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.formats import date_format, get_format
 from django.utils.functional import lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
+from django.utils.translation import ngettext, pgettext, pgettext_lazy
 
 from readtrack import buckets, local_time
 from readtrack.access import numbers_url
@@ -19,7 +19,7 @@ from readtrack.numbers import tables
 from readtrack.numbers.comparison import rule_of_comparison, span_text
 from readtrack.numbers.data import ChartData, DayNote, ScopeData
 from readtrack.numbers.scope import COMPARISONS, INTERVALS, PERIODS, Scope
-from readtrack.numbers.totals import SERIES, Total, totals
+from readtrack.numbers.totals import SERIES, totals
 from readtrack.numerals import exact
 from readtrack.published import published_at
 from readtrack.sql import runs
@@ -50,9 +50,6 @@ FORMATS_WITH_YEAR: Mapping[str, Any] = {**FORMATS, "day": "DATE_FORMAT", "week":
 DAYS_OF_A_WEEK = 7
 HOURS_OF_A_DAY = 24
 LEAST_HOURS = 15  # of a part of a day that has a mark of its own
-NO_READS = gettext_lazy(
-    "No text was read. Templates mark a text by the tag readtrack_text, beside readtrack_script."
-)
 
 
 class PageNote(NamedTuple):
@@ -157,7 +154,6 @@ def figures_of(data: ScopeData, chart: ChartData, *, series: str) -> list[Figure
             continue
         if total.now is None and not total.remark:
             continue
-        value, remark = _value_and_remark(total)
         address = ""
         if total.name in shown_series(data, chart):
             address = data.asked.address(series="" if total.name == "views" else total.name)
@@ -166,9 +162,9 @@ def figures_of(data: ScopeData, chart: ChartData, *, series: str) -> list[Figure
             label=str(tables.COLUMNS[total.name].heading),
             address=address,
             is_chosen=total.name == series,
-            value=value,
+            value=tables.text(total.now, "number"),
             as_of=total.as_of,
-            remark=remark,
+            remark=total.remark,
             **change_of(total.compared, total.before, is_whole=chart.is_before_whole),
         )
         figures.append(figure)
@@ -200,16 +196,6 @@ def _unknown_figure(name: str) -> Figure:
         as_of="",
         remark=_("Not known for this filter."),
     )
-
-
-def _value_and_remark(total: Total) -> tuple[str, str]:
-    """Returns how a total is shown, and the sentence below it.
-
-    Without any read most likely no template marks its texts, and then 0 would be wrong.
-    """
-    if total.name == "reads" and not total.now and not total.before:
-        return tables.NOT_KNOWN, str(NO_READS)
-    return tables.text(total.now, "number"), total.remark
 
 
 def change_of(total: int | None, before: int | None, *, is_whole: bool) -> dict[str, Any]:

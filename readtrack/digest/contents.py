@@ -16,6 +16,7 @@ from readtrack.numbers.loading import load
 from readtrack.numbers.objects import CANDIDATES
 from readtrack.numbers.reports.usual_views import times_usual
 from readtrack.numbers.scope import Scope
+from readtrack.numbers.totals import totals
 from readtrack.numbers.verdict import Verdict, verdict_of
 from readtrack.published import published_at
 from readtrack.reports.skipped import skips
@@ -79,12 +80,13 @@ def contents_of(period: DigestPeriod, *, author: str = "") -> Contents:
     chart = numbers.chart
     assert chart is not None  # noqa: S101 - it is loaded for the table "over-time"
     before = chart.total_before if chart.is_before_whole else None
+    reads = next(total for total in totals(numbers, chart) if total.name == "reads")
     return Contents(
         period=period,
         author=author,
         views=Number(chart.total.views, before.views if before else None),
         visitors=Number(numbers.people.total, numbers.people.before),
-        reads=Number(chart.total.reads, before.reads if before else None),
+        reads=Number(reads.now, reads.before if before else None),
         verdict=verdict_of(numbers),
         usual_views=_usual_views(chart),
         most_viewed=_with_views(numbers),

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from readtrack import buckets, local_time
 from readtrack.numbers.data import ChartData, ScopeData
@@ -12,6 +13,9 @@ from readtrack.numbers.data import ChartData, ScopeData
 #: The numbers that the chart can show, by their names in the address. They are fields of Counts,
 #: columns of the table "over-time" and keys of COLUMNS.
 SERIES = ("views", "visitors", "seen", "reads")
+NO_READS = gettext_lazy(
+    "No text was read. Templates mark a text by the tag readtrack_text, beside readtrack_script."
+)
 
 
 class Total(NamedTuple):
@@ -27,7 +31,17 @@ class Total(NamedTuple):
 
 def totals(data: ScopeData, chart: ChartData) -> list[Total]:
     """Returns the total of each of SERIES."""
-    return [_total(data, chart, name) for name in SERIES]
+    return [_if_read(_total(data, chart, name)) for name in SERIES]
+
+
+def _if_read(total: Total) -> Total:
+    """Returns the total; without any read, one of reads that is not known.
+
+    Most likely no template marks its texts, and then 0 would be wrong.
+    """
+    if total.name != "reads" or total.now is None or total.now or total.before:
+        return total
+    return Total(total.name, None, None, None, total.as_of, remark=str(NO_READS))
 
 
 def _total(data: ScopeData, chart: ChartData, name: str) -> Total:

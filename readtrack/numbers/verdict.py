@@ -281,7 +281,7 @@ def _top_story(data: ScopeData, chart: ChartData) -> TopStory | None:
         obj=data.objects[first.subject],
         views=first.now.views,
         share=share,
-        times=None if usual is None else round(usual.times, 2),
+        times=None if usual is None else usual.times,
     )
 
 
