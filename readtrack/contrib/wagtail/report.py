@@ -1,7 +1,8 @@
 """The report "Page views" in Wagtail's admin."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
@@ -25,6 +26,12 @@ from readtrack.contrib.wagtail.models_of_site import base_model, counted_page_mo
 from readtrack.lines import no_formula
 from readtrack.models import SubjectCount, Tracked
 from readtrack.numbers import reports as numbers_reports
+from readtrack.numbers import tables
+from readtrack.numbers.loading import load
+from readtrack.numbers.scope import PERIODS, Scope
+from readtrack.numbers.totals import totals
+from readtrack.numbers.verdict import verdict_of
+from readtrack.numbers.words import Lead, lead
 from readtrack.sql import databases
 from readtrack.store import scripts
 from readtrack.subjects import label_of, owner
@@ -119,6 +126,39 @@ def with_numbers(pages: Iterable[Any]) -> list[Any]:
     return page_list
 
 
+class Overview(NamedTuple):
+    """What the dashboard says of the last days of the site, in the active language."""
+
+    period: str
+    lead: Lead
+    figures: Sequence[tuple[str, str]]  # headings and numbers
+
+
+def overview_for(user: Any) -> Overview:
+    """Returns the sentence and the totals of the dashboard, for a user who may see all numbers.
+
+    A page that the user may not explore is not named.
+    """
+    data = load(Scope.parse({}), ["over-time", "most-viewed"], has_notes=False, row_limit=1)
+    verdict = verdict_of(data)
+    if verdict.story is not None and not _may_explore(user, verdict.story.obj):
+        verdict = replace(verdict, story=None)
+    figures = []
+    if data.chart is not None:
+        for total in totals(data, data.chart):
+            if total.now is not None:
+                heading = str(tables.COLUMNS[total.name].heading)
+                figures.append((heading, numerals.exact(total.now)))
+    return Overview(str(PERIODS[data.asked.period]), lead(verdict), figures)
+
+
+def _may_explore(user: Any, obj: Any) -> bool:
+    """Returns False for a page that the user does not find in Wagtail's explorer."""
+    if not isinstance(obj, base_model()):
+        return True
+    return bool(explorable(base_model().objects.filter(pk=obj.pk), user).exists())
+
+
 def _edit_url(page: Any) -> str:
     """Returns the URL of the page's form in Wagtail's admin."""
     return reverse("wagtailadmin_pages:edit", args=[page.pk])
@@ -146,6 +186,7 @@ class PageViewsView(ReportView):  # type: ignore[misc]
     """Lists the pages that are counted, those with the most views first."""
 
     page_title = _("Page views")
+    template_name = "readtrack/wagtail/report.html"
     header_icon = "view"
     filterset_class = PageViewsFilterSet
     index_url_name = "readtrack_page_views"
@@ -208,6 +249,12 @@ class PageViewsView(ReportView):  # type: ignore[misc]
             raise PermissionDenied
         response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
         return response
+
+    def get_context_data(self, *args: Any, **kwargs: Any) -> Any:
+        context = super().get_context_data(*args, **kwargs)
+        if not (self.is_export or self.results_only):
+            context["overview"] = overview_for(self.request.user)
+        return context
 
     def get_base_queryset(self) -> Any:
         types = ContentType.objects.get_for_models(*counted_page_models()).values()

@@ -15,6 +15,7 @@ from readtrack.access import numbers_url
 from readtrack.contrib.wagtail import report
 from readtrack.contrib.wagtail.panel import DAYS, ReadTrackPanel, line
 from readtrack.models import SubjectCount
+from readtrack.numbers.tables import NOT_KNOWN
 from tests.contrib.wagtail.conftest import Publish, editor_of, viewed
 from tests.contrib.wagtail.site.models import (
     EventPage,
@@ -64,6 +65,36 @@ def test_the_report_lists_counted_pages_with_the_most_viewed_first(
     ]
     # Without languages, because there is one.
     assert headings(response) == ["Title", "Type", "Views", "Visitors", "Views in 7 days", ""]
+
+
+def test_the_report_says_what_the_dashboard_says(publish: Publish, chief: User) -> None:
+    viewed(publish(title="The <first>", slug="first"), 3)
+    viewed(publish(EventPage, slug="event"), 1)
+    browser = factories.browser(chief)
+    response = browser.get(REPORT)
+    overview = response.context["overview"]
+    dashboard = browser.get(reverse("admin:readtrack_dashboard_changelist")).context
+    said = dashboard["lead"]
+    assert overview.lead.verdict == said.verdict
+    sentences = [sentence.text for sentence, _link in said.sentences]
+    assert [sentence.text for sentence in overview.lead.sentences] == sentences
+    assert any("The <first>" in sentence for sentence in sentences)
+    assert "There were 4 views" in text_of(response)
+    assert "<bdi>The &lt;first&gt;</bdi>" in text_of(response)
+    figures = [(figure.label, figure.value) for figure in dashboard["figures"]]
+    assert [*overview.figures] == [pair for pair in figures if pair[1] != NOT_KNOWN]
+    assert overview.figures[0] == ("Views", "4")
+
+
+def test_the_report_names_no_page_that_its_reader_may_not_explore(
+    publish: Publish, index: IndexPage
+) -> None:
+    other = index.get_parent().add_child(instance=IndexPage(title="Board", slug="board"))
+    viewed(publish(title="Salaries", slug="salaries", parent=other), 3)
+    response = factories.browser(editor_of(index)).get(REPORT)
+    assert "There were 3 views" in text_of(response)
+    assert "Salaries" not in text_of(response)
+    assert "Salaries" in text_of(factories.browser(editor_of(other)).get(REPORT))
 
 
 def test_the_report_has_views_that_are_not_flushed(publish: Publish, editor: User) -> None:
