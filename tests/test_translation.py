@@ -74,7 +74,7 @@ def test_the_names_of_models_and_fields_in_the_admin_are_marked() -> None:
 def test_commands_are_plain_english(words: list[str]) -> None:
     tracker.record(factories.hit(subject_of(factories.post())))
     out = StringIO()
-    with suppress(SystemExit):  # the tests' Redis keeps nothing over a restart, which is a warning
+    with suppress(SystemExit):  # of the doctor, whatever it finds in the tests' Redis
         call_command("readtrack", *words, stdout=out)
     assert out.getvalue()
     assert OPEN not in out.getvalue()

@@ -58,8 +58,7 @@ def test_a_site_flushes_and_shows_what_it_did(admin_client: Any) -> None:
     assert flush(only_changed=True).kind == run.Kind.CHANGED
     post.refresh_from_db()
     assert post.view_count == 1
-    with pytest.raises(SystemExit, match="1"):  # warnings: a Redis for tests keeps nothing
-        call_command("readtrack", "doctor")
+    call_command("readtrack", "doctor")
     assert "Last saved" in admin_client.get("/admin/readtrack/dashboard/").content.decode()
     assert (
         run.started.strftime("%Y")
