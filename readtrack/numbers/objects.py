@@ -120,10 +120,20 @@ class Objects:
             subjects += self._best("growth")[:CANDIDATES]
         if has_old:
             best = self._best(self.order)
-            old = self._old_among(best)
-            subjects += [subject for subject in best if subject in old][:CANDIDATES]
-            self.old = old
+            if best:
+                self.old = self._old_among(best)
+            else:  # a site has no list in its first hour, and long periods have none
+                self._load_most_viewed_old()
+                best = [*self._rows]
+                self.old = {*best}
+            subjects += [subject for subject in best if subject in self.old][:CANDIDATES]
         return subjects
+
+    def _load_most_viewed_old(self) -> None:
+        """Loads the old rows with the most views of all time."""
+        for model in self.scope.models:
+            viewed = row_counts.most_viewed(with_links(self._old_rows(model)), CANDIDATES)
+            self._rows.update((subject_of(row), row) for row, _ in viewed)
 
     def find_old(self) -> None:
         """Finds the old ones among the chosen objects, which become `old`."""
@@ -144,9 +154,7 @@ class Objects:
                 return
             self.load(best[:CANDIDATES])
         else:
-            for model in self.scope.models:
-                viewed = row_counts.most_viewed(with_links(self._old_rows(model)), CANDIDATES)
-                self._rows.update((subject_of(row), row) for row, _ in viewed)
+            self._load_most_viewed_old()
         self.stored = self._loaded_views()
 
     def _old_among(self, subjects: Iterable[str]) -> set[str]:
