@@ -77,7 +77,7 @@ def store(gained: Gains) -> None:
 def random_gains(rng: Random, objs: list[Any]) -> Gains:
     last = buckets.hour_index(buckets.now()) - 1
     gained: Gains = {}
-    for _ in range(150):
+    for _ in range(900):  # so that there is something on each day
         subject = subject_of(rng.choice(objs))
         hour = last - rng.randrange(24 * 70)
         gained[subject, hour] = rng.randrange(1, 9)
