@@ -1,6 +1,7 @@
 """The length of a point of the chart, by choice."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from django.utils.translation import override
 from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.numbers.scope import INTERVALS, MOST_POINTS, MOST_POINTS_OF_MANY, Scope
+from readtrack.numbers.sql import history
+from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.dashboard.test_comparison import FRIDAY, OF_THE_ADMIN, Views
 from tests.support import counts
@@ -151,6 +154,9 @@ def test_hours_of_several_days_have_their_days(admin_client: Client) -> None:
 
 def test_reads_of_hours_are_compared_unless_the_period_is_a_day(admin_client: Client) -> None:
     Views(7, days=420)
+    for days_ago, reads in ((10, 1), (2, 2)):
+        hour = buckets.hour_index(buckets.now() - timedelta(days=days_ago))
+        history.store({"reads:site.post": RowCounts(reads, 0)}, hour=hour)
     for period, by, is_compared in (("7", "hour", True), ("7", "", True), ("today", "", False)):
         context = opened(admin_client, period=period, by=by, model="site.post").context
         [before] = [one.before for one in context["figures"] if one.name == "reads"]
