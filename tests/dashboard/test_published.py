@@ -49,7 +49,8 @@ def opened(client: Client, obj: Any, **given: str) -> Any:
     [
         (timedelta(minutes=1), "hour"),
         (timedelta(hours=50), "hour"),
-        (timedelta(hours=80), "day"),
+        (timedelta(hours=160), "hour"),
+        (timedelta(hours=200), "day"),
         (timedelta(days=200), "week"),
     ],
 )
