@@ -16,7 +16,7 @@ from readtrack.numbers.loading import load
 from readtrack.numbers.objects import CANDIDATES
 from readtrack.numbers.reports.usual_views import times_usual
 from readtrack.numbers.scope import Scope
-from readtrack.numbers.totals import totals
+from readtrack.numbers.totals import Total, totals
 from readtrack.numbers.verdict import Verdict, verdict_of
 from readtrack.published import published_at
 from readtrack.reports.skipped import skips
@@ -79,22 +79,27 @@ def contents_of(period: DigestPeriod, *, author: str = "") -> Contents:
         old = load(scope, ["still-read"], has_notes=False, row_limit=STORIES)
     chart = numbers.chart
     assert chart is not None  # noqa: S101 - it is loaded for the table "over-time"
-    before = chart.total_before if chart.is_before_whole else None
-    reads = next(total for total in totals(numbers, chart) if total.name == "reads")
+    number_by_name = {total.name: _number(total, chart) for total in totals(numbers, chart)}
+    has_before = number_by_name["views"].before is not None
     return Contents(
         period=period,
         author=author,
-        views=Number(chart.total.views, before.views if before else None),
-        visitors=Number(numbers.people.total, numbers.people.before),
-        reads=Number(reads.now, reads.before if before else None),
+        views=number_by_name["views"],
+        visitors=number_by_name["visitors"],
+        reads=number_by_name["reads"],
         verdict=verdict_of(numbers),
         usual_views=_usual_views(chart),
         most_viewed=_with_views(numbers),
         best=_best(numbers, growth),
-        grown=_grown(growth) if before else [],
+        grown=_grown(growth) if has_before else [],
         still_read=_with_views(old),
         robots=None if author else _robots(),
     )
+
+
+def _number(total: Total, chart: ChartData) -> Number:
+    """Returns the total. What history is too short for is not known of the period before."""
+    return Number(total.now, total.before if chart.is_before_whole else None)
 
 
 def _usual_views(chart: ChartData) -> int | None:

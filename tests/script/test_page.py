@@ -31,9 +31,10 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
+from readtrack import request as of_requests
 from readtrack.hits import visitors
 from readtrack.middleware import ReadTrackMiddleware
-from readtrack.page import filling, placeholders
+from readtrack.page import filling
 from readtrack.request import Recorder
 from readtrack.script import shown
 from readtrack.script import views as script_view
@@ -999,7 +1000,7 @@ def test_a_page_that_javascript_makes_has_a_token_of_its_own(
     tell(browser, shown.page_token(rf.get("/api/"), views=[post], reads=[category]))
     assert views(post) == 1
     assert reports.unread(user, [category]) == set()
-    placeholders._explain.cache_clear()  # which logs once in a process
+    of_requests._log_mistake.cache_clear()  # which logs once in a process
     shown.page_token(rf.get("/"), views=[category])
     assert "Category has no counts" in caplog.text
     shown.page_token(rf.get("/"), reads=[post])

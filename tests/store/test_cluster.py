@@ -791,7 +791,7 @@ def test_a_queued_view_that_is_refused_costs_those_of_a_silent_server_nothing(
         next(post for post in posts if owner(cluster, post) == number) for number in (0, 1, 2)
     )
     hits = [factories.hit(subject_of(post)) for post in (bad, good, silent)]
-    connect().rpush(count_views(hits[0]).keys[3], "no number")
+    connect().rpush(keys.total(subject_of(bad)), "no number")
     buffer = HitBuffer()
     buffer._thread = current_thread()  # nobody else sends
     with paused(cluster, 2):
