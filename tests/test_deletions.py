@@ -17,7 +17,7 @@ from readtrack.hits.visitors import Visitor
 from readtrack.models import Reset, Tracked
 from readtrack.sql import deletions
 from readtrack.sql.faults import Faults
-from readtrack.store import keys, read_state
+from readtrack.store import clock, keys, read_state
 from readtrack.store.circuit import circuit
 from readtrack.subjects import subject_of, subject_of_row
 from tests.site.models import Category, Manual, Post, Review, Topic
@@ -232,8 +232,8 @@ def test_a_new_row_inherits_nothing_though_redis_was_gone_when_the_old_one_was_d
 def test_a_key_that_is_deleted_twice_in_a_second_while_redis_is_gone_leaves_nothing(
     redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moment = deletions.clock.now()
-    monkeypatch.setattr(deletions.clock, "now", lambda: moment)
+    moment = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: moment)
     post = factories.post()
     pk = post.pk
     view(post, 3)

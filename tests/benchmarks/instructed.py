@@ -127,6 +127,14 @@ TEMPLATES = {
 
 _numbers = count()
 _posts = count()
+# What `main` prepares.
+POST_ROWS: list[Any]
+ROWS: list[tuple[Any, Any]]
+USER: Any
+CLIENT: Any
+BODIES: list[bytes]
+HANDLERS: dict[Any, Any]
+urlpatterns: list[Any]
 
 
 def next_post() -> Any:

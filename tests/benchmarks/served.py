@@ -3,6 +3,7 @@ tests.benchmarks.served.
 """
 
 import os
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
 
@@ -22,8 +23,8 @@ if os.environ["READTRACK_BENCHMARK"] in {UNTRACKED, MOUNTED}:
         name for name in settings.MIDDLEWARE if not name.startswith("readtrack.")
     ]
 
-application = get_wsgi_application()
-asgi = get_asgi_application()
+application: Any = get_wsgi_application()
+asgi: Any = get_asgi_application()
 if os.environ["READTRACK_BENCHMARK"] == MOUNTED:
     # Here, because other revisions have none of it.
     from readtrack.script.asgi import with_reports as with_reports_by_asgi

@@ -1000,7 +1000,8 @@ def test_a_page_that_javascript_makes_has_a_token_of_its_own(
     tell(browser, shown.page_token(rf.get("/api/"), views=[post], reads=[category]))
     assert views(post) == 1
     assert reports.unread(user, [category]) == set()
-    of_requests._log_mistake.cache_clear()  # which logs once in a process
+    log: Any = of_requests._log_mistake
+    log.cache_clear()  # which logs once in a process
     shown.page_token(rf.get("/"), views=[category])
     assert "Category has no counts" in caplog.text
     shown.page_token(rf.get("/"), reads=[post])

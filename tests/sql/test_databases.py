@@ -224,7 +224,7 @@ def test_a_transaction_of_sqlite_that_reads_first_writes_after_another_writer(
 def test_arrays_have_the_values_that_were_given(
     texts: list[str], numbers: list[int], days: list[date], blobs: list[bytes]
 ) -> None:
-    values = [texts, [*texts, None], numbers, days, blobs]
+    values: list[Any] = [texts, [*texts, None], numbers, days, blobs]
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT %s::text[], %s::text[], %s::bigint[], %s::date[], %s::bytea[]",

@@ -3,6 +3,7 @@ dies at a step.
 """
 
 import sys
+from typing import Any
 
 import django
 from django.conf import settings
@@ -12,9 +13,10 @@ from tests.imports import victim
 
 def main() -> None:
     """Saves posts. After the step a line has the category's primary key and the number of posts."""
+    dots: Any = settings.READTRACK.get("DOTS", {})
     settings.READTRACK = {
         **settings.READTRACK,
-        "DOTS": {**settings.READTRACK.get("DOTS", {}), "form": sys.argv[1]},
+        "DOTS": {**dots, "form": sys.argv[1]},
     }
     django.setup()
     from django.db import transaction

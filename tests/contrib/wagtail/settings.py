@@ -42,7 +42,7 @@ READTRACK: dict[str, object] = {
         "wagtail_site.IndexPage": {"read_state": True},
     },
     "DOTS": {
-        **base.READTRACK.get("DOTS", {}),
+        **base.READTRACK.get("DOTS", {}),  # type: ignore[dict-item]
         "queryset": "readtrack.contrib.wagtail.visibility.visible",
     },
 }
