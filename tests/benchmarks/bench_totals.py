@@ -17,7 +17,7 @@ from readtrack.models import FlushRun
 from readtrack.numbers.models import History
 from readtrack.numbers.reports import series
 from readtrack.store import keys
-from readtrack.store.connection import connect
+from tests.benchmarks.bench_flush import by_hand, redis, sql
 from tests.benchmarks.measuring import Work, table
 from tests.site.models import Post
 
@@ -321,28 +321,6 @@ def add_visitors(ids: Iterable[int]) -> None:
         pipeline.execute()
 
 
-def by_hand() -> None:
-    """SCAN, MGET and UPDATE FROM unnest, and no more: what a flush cannot do without."""
-    client: Any = redis()
-    cursor = 0
-    with connection.cursor() as database:
-        while True:
-            cursor, names = client.scan(cursor, match="views:total:*", count=5000)
-            if names:
-                rows = sorted(
-                    (int(name[22:]), int(count))
-                    for name, count in zip(names, client.mget(names), strict=True)
-                )
-                database.execute(
-                    "UPDATE site_post SET view_count = new.views"
-                    " FROM unnest(%s::bigint[], %s::bigint[]) AS new(id, views)"
-                    " WHERE site_post.id = new.id AND site_post.view_count < new.views",
-                    [[pk for pk, _ in rows], [count for _, count in rows]],
-                )
-            if not cursor:
-                return
-
-
 def executemany(posts: int) -> None:
     with connection.cursor() as cursor:
         cursor.executemany(
@@ -371,12 +349,3 @@ def timed(work: Work) -> float:
     start = perf_counter()
     work()
     return perf_counter() - start
-
-
-def redis() -> Redis:
-    return connect(patient=True)
-
-
-def sql(statement: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
