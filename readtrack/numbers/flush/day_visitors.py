@@ -74,12 +74,9 @@ def _store_portion(subjects: Sequence[str], *, label: str, days: Sequence[date])
                 (column, day): subject for column, subject in zip(columns, subjects, strict=True)
             }
             calls.append(_united(of_day, stored, of_model=(label, day)))
-        read = {name: row.visitors for name, row in stored.items()}
         unions = ChainMap(*scripts.run_all(*calls, patient=True))
-        risen = {name: new for name, new in unions.items() if new.visitors > read.get(name, 0)}
         # Days of which another flush has raised a row meanwhile are united again.
-        contended = day_visitors.raise_days(risen, read=read) if risen else []
-        remaining = {day for _column, day in contended}
+        remaining = {day for _column, day in _raise(unions, stored)}
 
 
 def _united(
@@ -152,7 +149,7 @@ def _add(visitors: Mapping[Day, Collection[str]], *, tag: str) -> None:
             calls[name] = Call(
                 "readtrack.numbers/add_visitors", [scratch_key], arguments, _union_of
             )
-        visitors = {name: visitors[name] for name in _raise(calls, stored)}
+        visitors = {name: visitors[name] for name in _raise(_run(calls), stored)}
 
 
 def _union_of(answer: Sequence[Any]) -> Union:
@@ -172,20 +169,23 @@ def _unite(live: Sketches, *, tag: str) -> Sketches:
         row = stored.get(name)
         all_sketches = [*sketches, row.sketch] if row else sketches
         calls[name] = union(all_sketches, tag=tag, wants_sketch=True)
-    return {name: live[name] for name in _raise(calls, stored)}
+    return {name: live[name] for name in _raise(_run(calls), stored)}
 
 
-def _raise(calls: Mapping[Day, Call[Union]], stored: Mapping[Day, StoredDay]) -> list[Day]:
-    """Runs the calls, and stores those unions that have more visitors than SQL's rows.
+def _run(calls: Mapping[Day, Call[Union]]) -> dict[Day, Union]:
+    """Runs the calls in one round trip, and returns their results."""
+    return dict(zip(calls, scripts.run_all(*calls.values(), patient=True), strict=True))
+
+
+def _raise(
+    unions: Mapping[Day, Union], stored: Mapping[Day, Union] | Mapping[Day, StoredDay]
+) -> list[Day]:
+    """Stores those unions that have more visitors than SQL's rows.
 
     Returns the days whose rows another flush has raised meanwhile.
     """
-    scripts.run_all(*calls.values(), patient=True)
     read = {name: row.visitors for name, row in stored.items()}
-    risen: dict[Day, Union] = {}
-    for name, call in calls.items():
-        if call.result.visitors > read.get(name, 0):
-            risen[name] = call.result
+    risen = {name: new for name, new in unions.items() if new.visitors > read.get(name, 0)}
     return day_visitors.raise_days(risen, read=read) if risen else []
 
 
