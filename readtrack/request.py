@@ -44,6 +44,7 @@ class Recorder:
     varies_by_reader = False  # a tag of a part shows something else to each reader
     is_personal = False  # such a tag shows what is known of this reader
     is_shared = False  # the page is the same for everybody, so that its reader is not known
+    language = ""  # of the request; "" until a tag asks for it
     report: Report | None = None  # set if the request tells of an earlier page
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ def html_of(content: Placeholder | str | None, context: Any) -> SafeString:
     if isinstance(content, Placeholder):
         if content.kind in OF_COUNTS and explains_pages() and "forloop" not in context:
             recorder.main_subjects.add(content.subject)
-        language = _own_language(request)
+        language = _own_language(request, recorder)
         if language:
             content = content._replace(language=language)
     # Signed placeholders, or rendered by tags. `mark_safe` takes as long as the placeholder itself.
@@ -58,13 +58,14 @@ def recorder_of(request: Any) -> Recorder | None:
     return None if recorder is None or recorder.is_closed else recorder
 
 
-def _own_language(request: Any) -> str:
+def _own_language(request: Any, recorder: Recorder) -> str:
     """Returns the language of the tag, of a `{% language %}` or an `override` around it; "" if it
     is that of the request.
     """
+    if not recorder.language:  # asked once in a page, and not by each of its tags
+        recorder.language = getattr(request, "LANGUAGE_CODE", None) or settings.LANGUAGE_CODE
     language = get_language() or ""
-    language_of_request = getattr(request, "LANGUAGE_CODE", None) or settings.LANGUAGE_CODE
-    if language == language_of_request:
+    if language == recorder.language:
         return ""
     return language if LANGUAGE.fullmatch(language) else ""
 
