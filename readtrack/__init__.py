@@ -19,6 +19,7 @@ EVERYTHING = [
     "readtrack.alerts",
     "readtrack.metrics",
     "readtrack.imports",
+    "readtrack.buffer",
     "readtrack.live",
     "readtrack.recent",
 ]

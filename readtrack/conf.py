@@ -84,7 +84,6 @@ class Conf:
     CACHE: str = "default"  # alias in CACHES of a cache in Redis, best one of django-redis
     PREFIX: str = ""  # put before every key where sites share a Redis; or the path of a function () -> tenant's name
     TIMEOUT: float = 0.25  # seconds that a page waits for Redis at most, in all
-    BUFFER: int = 0  # seconds that views wait in a process, to be sent together; 0: each page sends its own
     PARTITIONS: int = 1  # parts of the keys, each on one server of a Redis Cluster: 16 to 1024; 1 for a single server
 
     # Views

@@ -24,9 +24,9 @@ from readtrack.page.rendering import Delivery, in_language
 from readtrack.page.reporting import Reporting
 from readtrack.request import Recorder, Report, TrackedRequest, shows_an_object
 from readtrack.store import clock, keys, recording, uniques
-from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import BusyError, Page, fail_open
 from readtrack.store.scripts import Call
+from readtrack.store.sending import sending
 from readtrack.subjects import label_in
 
 
@@ -41,8 +41,7 @@ class ReadTrackMiddleware:
         self.is_async = iscoroutinefunction(get_response)
         if self.is_async:
             markcoroutinefunction(self)
-        if conf.BUFFER:
-            hit_buffer.close_on_sigterm()
+        sending().begin()
 
     def __call__(self, request: TrackedRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         request.readtrack = Recorder()
@@ -143,7 +142,7 @@ def _finish(
     if verdict.activity.has_anything:
         identity = identify(request, response, page, verdict, user)
         hit = _hit_of(request, page, verdict, identity)
-        recorded = _queue(hit)  # None for a hit that is recorded directly
+        recorded = sending().take(hit)  # None for a hit that this page records
         if recorded is None and page.report and page.content:
             # One round trip records what the report tells, and asks for the numbers of the
             # response to it.
@@ -368,9 +367,7 @@ def _visitor_of(
     request: HttpRequest, response: HttpResponseBase, page: ShownPage, user: Any | None
 ) -> visitors.Visitor:
     """Returns the visitor; by the address in place of a new cookie where none can be set."""
-    # With BUFFER, the thread that sends the hits computes both ids of new visitors in a loop. In a
-    # request that takes four times as long.
-    visitor = visitors.visitor(request, user, named=not conf.BUFFER)
+    visitor = visitors.visitor(request, user, named=sending().needs_named_visitors)
     if visitor.new_cookie and _may_be_shared(page, response):
         # A shared cache would give the new cookie to everybody, so none is set.
         stand_in_id = visitor.fallback_id or visitors.address_id(request)
@@ -432,11 +429,6 @@ def _is_seen(request: HttpRequest, page: ShownPage, identity: Identity) -> bool:
         return False
     reporting = parts.reporting()
     return reporting is not None and reporting.is_seen(request, identity.visitor)
-
-
-def _queue(hit: Hit) -> Outcome | None:
-    """Queues the hit. Returns None for one that is to be recorded directly."""
-    return hit_buffer.add(hit) if conf.BUFFER else None
 
 
 def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome | None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from readtrack.store.counters import Stored
     from readtrack.store.keys import Key
     from readtrack.store.scripts import Call
+    from readtrack.store.sending import Sending
 
 Check = Callable[[], Sequence[CheckMessage]]
 
@@ -107,6 +108,8 @@ class PartConfig(AppConfig):
     setting = ""
     setting_about = ""  # a sentence for the reference: its keys, and what they mean
     scripts: Sequence[str] = ()  # names of the scripts in its folder `lua`, without `.lua`
+    # Those of them that are not run a second time, because they would answer that nothing is new.
+    scripts_run_once: Sequence[str] = ()
     # True for a part whose pages of the admin show the numbers of the site. The core's page of counts
     # is then not in the list of the admin.
     shows_numbers = False
@@ -219,6 +222,12 @@ class PartConfig(AppConfig):
         They may run twice. Each has a value for `absent`, or else a silent server of a cluster
         would take the outcome of the hit away. What is refused before Redis is asked, such as a
         view of a robot, is not among the hit's views; a repeat is.
+        """
+        return None
+
+    def sending(self) -> "Sending | None":
+        """Returns how the hits of pages are sent; None if each page is to send its own. Only one part
+        has another way.
         """
         return None
 

@@ -32,6 +32,7 @@ PARTS: Mapping[str, Shipped] = {
     "readtrack.alerts": Shipped(setting="ALERTS", subcommands=["alerts"]),
     "readtrack.metrics": Shipped(setting="METRICS", subcommands=["budget"]),
     "readtrack.imports": Shipped(setting="IMPORTS", subcommands=["import"]),
+    "readtrack.buffer": Shipped(setting="BUFFER"),
     "readtrack.live": Shipped(setting="LIVE", tags=["readtrack_live"]),
     "readtrack.recent": Shipped(setting="RECENT", tags=["recently_viewed"]),
 }

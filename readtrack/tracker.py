@@ -11,16 +11,15 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from readtrack import buckets, parts, renames, subjects
-from readtrack.conf import conf
 from readtrack.flush import resets
 from readtrack.hits import bots, readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.models.tracked import StoredCount, Tracked
 from readtrack.sql import read_states
 from readtrack.store import clock, day_keys, erasure, keys, read_state, scripts
-from readtrack.store.buffer import hit_buffer
 from readtrack.store.erasure import Erased
 from readtrack.store.recording import record as record
+from readtrack.store.sending import sending
 from readtrack.store.skips import NAMED, NAMED_REASONS, key_of, skip_buffer
 from readtrack.store.trending import refresh_trending as refresh_trending
 from readtrack.unread.outbox import resend as resend
@@ -55,10 +54,9 @@ def skip(
 
 
 def _send_skips() -> None:
-    """Sends the skips that wait, by the thread of the buffer if there is one."""
-    if conf.BUFFER and hit_buffer.send_skips():
-        return
-    skip_buffer.send_rest()
+    """Sends the skips that wait, unless a part sends them later."""
+    if not sending().take_skips():
+        skip_buffer.send_rest()
 
 
 def visitor(request: HttpRequest) -> visitors.Visitor:

@@ -23,7 +23,7 @@ from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
 from readtrack.hits.addresses import Watch, watch
 from readtrack.sql import read_states
-from readtrack.store import buffer, clock, connection, keys, read_state, scripts
+from readtrack.store import clock, connection, keys, read_state, scripts
 from readtrack.store.circuit import Circuit, circuit
 from readtrack.store.connection import CLUSTER_FACTORY
 from readtrack.store.skips import skip_buffer
@@ -43,7 +43,6 @@ if VERSION >= (5,):
 prefix_of_a_sites_tests = keys.test_prefix
 keys.test_prefix = lambda: ""  # the tests look for keys by their plain names
 Conf.TIMEOUT = 10.0  # a busy machine may be slow; tests of time-outs set their own
-buffer.GRACE = 60.0
 LONGEST_PAUSE = Circuit.longest_pause
 
 Start = Callable[..., Valkey]

@@ -13,7 +13,7 @@ from readtrack.store import keys
 # Names of settings.
 AT_LEAST_ONE = ("FLUSH_TASKS",)
 # Seconds beyond which a setting was probably meant in milliseconds.
-MOST_SECONDS = {"TIMEOUT": 30, "BUFFER": 300, "FLUSH_INTERVAL": 43_200}
+MOST_SECONDS = {"TIMEOUT": 30, "FLUSH_INTERVAL": 43_200}
 # Settings, or keys of settings.
 PATTERNS = ("BOTS.more", "BOTS.people")
 FUNCTIONS = ("COOKIE.consent", "BOTS.function", "PREFIX", "DOTS.queryset", "VIEW_NUMBERS")
@@ -48,17 +48,20 @@ def check_seconds() -> list[checks.CheckMessage]:
     for name, most in MOST_SECONDS.items():
         seconds = getattr(conf, name)
         if seconds > most:
-            messages.append(
-                checks.Warning(
-                    f"READTRACK['{name}'] is {seconds} seconds, which is very long.",
-                    hint=(
-                        f"It is in seconds. If you meant {seconds} milliseconds, write"
-                        f" {seconds / 1000:g}; the default is {DEFAULTS[name]:g}."
-                    ),
-                    id="readtrack.W053",
-                )
-            )
+            messages.append(seconds_warning(name, seconds, default=DEFAULTS[name]))
     return messages
+
+
+def seconds_warning(setting: str, seconds: float, *, default: float) -> checks.CheckMessage:
+    """Returns the warning that a setting, or a key of one, is so long that milliseconds were meant."""
+    return checks.Warning(
+        f"READTRACK{_place(setting)} is {seconds} seconds, which is very long.",
+        hint=(
+            f"It is in seconds. If you meant {seconds} milliseconds, write"
+            f" {seconds / 1000:g}; the default is {default:g}."
+        ),
+        id="readtrack.W053",
+    )
 
 
 def check_partitions() -> list[checks.CheckMessage]:

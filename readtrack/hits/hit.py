@@ -101,7 +101,7 @@ class Outcome(NamedTuple):
     skipped: Mapping[str, Reason] = MappingProxyType({})  # by subject of the view
     read: tuple[str, ...] = ()  # subjects that are read now
     steps: tuple[tuple[str, str], ...] = ()  # subjects and stages that are new
-    queued: tuple[str, ...] = ()  # subjects of views that are recorded within BUFFER seconds
+    queued: tuple[str, ...] = ()  # subjects of views that a part sends later
 
     def __str__(self) -> str:
         """Returns the X-Readtrack header: `counted, skipped; reason=repeat; subjects=2`."""

@@ -487,7 +487,7 @@ def _signing_keys() -> list[blake2b]:
 def has_recent_cookie(request: HttpRequest) -> bool:
     """Returns True if the cookie of the visitor is so new that a stand-in's window may still hold.
 
-    Twice as long as a window lasts, because a view may have waited in a buffer.
+    Twice as long as a window lasts, because a part may send a view later.
     """
     minute = request.COOKIES[conf.COOKIE.name].split(":")[1]
     return time.time() - int(minute, 16) * 60 <= 2 * conf.WINDOW

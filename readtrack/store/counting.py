@@ -106,19 +106,6 @@ def _arguments(*numbers: int) -> tuple[str, ...]:
     return tuple([f"{number:d}" for number in numbers])
 
 
-def set_hits(views: Call[Outcome], hits: int) -> None:
-    """Gives a call of `count_views` the hits that rate.lua returned.
-
-    record.lua then does not read the rate. Its key may be in another partition, so another key of
-    the call's own partition takes its place.
-    """
-    _rate, unsettled, *other_keys = views.keys
-    views.keys = [unsettled, unsettled, *other_keys]
-    arguments = list(views.args)
-    arguments[0] = str(hits)
-    views.args = arguments
-
-
 def _outcome(views: tuple[str, ...], codes: list[int]) -> Outcome:
     """Returns the outcome of these views by the code that record.lua returned for each."""
     if codes == [COUNTED]:

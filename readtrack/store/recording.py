@@ -197,19 +197,6 @@ def rate(hit: Hit, change: int) -> Call[int]:
     return Call("rate", [keys.rate(hit.visitor.rate_id)], arguments, int, absent=1)
 
 
-def mark(rate_key: str) -> Call[int]:
-    """Reads whether the rate has the mark of a robot.
-
-    The result is a number of hits beyond every limit for a robot, and 0 for anybody else.
-    """
-
-    def decode(hits: int) -> int:
-        return hits + 1 if hits >= keys.ROBOT else 0
-
-    only_read = (0, 1)  # no change, and a rate window that then is not used
-    return Call("rate", [rate_key], only_read, decode, absent=0)
-
-
 def takes_back(hit: Hit) -> bool:
     """Returns True if the hit has to be taken back from the rate if none of its views counts.
 

@@ -23,7 +23,7 @@ from readtrack.store.pools import Command, Connections
 # Keys in one call, because a script blocks the server, and Lua can unpack some 8,000 values.
 SLICE = 1000
 # Scripts that are not run a second time, because they would answer that nothing is new.
-ONCE = frozenset({"forget_reader", "rate", "record", "record_batch", "skip", "step"})
+ONCE = frozenset({"forget_reader", "rate", "record", "skip", "step"})
 INCLUDED = re.compile(r"^-- (\w+)\.lua$", re.MULTILINE)
 OF_PARTS = re.compile(r"^-- parts: (\w+)$", re.MULTILINE)
 OF_SETTINGS = re.compile(r"^-- settings$", re.MULTILINE)
@@ -155,10 +155,19 @@ def _send_sources(
     again = [
         index
         for index in range(unknown[0], len(calls))
-        if index in unknown or calls[index].script not in ONCE
+        if index in unknown or calls[index].script not in _run_once()
     ]
     for index, answer in zip(again, ask([commands[index] for index in again]), strict=True):
         answers[index] = answer
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def _run_once() -> frozenset[str]:
+    """Returns the scripts of the core and of parts that are not run a second time."""
+    of_parts = [
+        f"{part.name}/{script}" for part in parts.installed() for script in part.scripts_run_once
+    ]
+    return ONCE.union(of_parts)
 
 
 @cached_setting("CACHES")

@@ -15,10 +15,11 @@ from django.conf import settings
 from django.test import override_settings
 
 from readtrack import buckets, tracker
+from readtrack.buffer.queue import BATCH, HitBuffer
+from readtrack.buffer.waiting import queued_form
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.store import counters, scripts
-from readtrack.store.buffer import BATCH, HitBuffer
 from readtrack.store.connection import address, servers
 from tests.benchmarks.measuring import table
 from tests.support.cluster import ValkeyCluster
@@ -87,7 +88,7 @@ def directly(hits: list[Hit]) -> None:
 
 def at_once(hits: list[Hit]) -> None:
     buffer = HitBuffer()
-    buffer._queue.extend(hit.visitor + hit[1:] for hit in hits)  # as `add` has them
+    buffer._queue.extend(map(queued_form, hits))
     buffer._send_all()
 
 

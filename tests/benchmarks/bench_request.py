@@ -186,7 +186,7 @@ def main() -> None:
             KINDS,
             measured(KINDS, rounds=ROUNDS),
         )
-        with override_settings(READTRACK={**settings.READTRACK, "BUFFER": BUFFER}):
+        with override_settings(READTRACK={**settings.READTRACK, "BUFFER": {"seconds": BUFFER}}):
             print_measured(
                 "The same with BUFFER, and with the time of the thread that sends",
                 BUFFERED_KINDS,

@@ -16,7 +16,7 @@ from tests.benchmarks.serving import BUFFER, BUFFERED, MOUNTED, UNTRACKED
 settings.ROOT_URLCONF = "tests.benchmarks.bench_request"
 settings.ALLOWED_HOSTS = ["*"]
 if os.environ["READTRACK_BENCHMARK"] == BUFFERED:
-    settings.READTRACK = {**settings.READTRACK, "BUFFER": BUFFER}
+    settings.READTRACK = {**settings.READTRACK, "BUFFER": {"seconds": BUFFER}}
 # Without the middleware, Django answers no report: what is mounted before it has to.
 if os.environ["READTRACK_BENCHMARK"] in {UNTRACKED, MOUNTED}:
     settings.MIDDLEWARE = [

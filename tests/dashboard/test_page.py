@@ -691,11 +691,11 @@ def test_hits_that_did_not_count_are_shown_by_reason_and_hour(admin_client: Clie
     assert rows[0][4][-1] == 2
 
 
-@pytest.mark.parametrize("buffer", [0, 0.01])
+@pytest.mark.parametrize("seconds", [0, 0.01])
 def test_robots_that_were_refused_have_names(
-    buffer: float, admin_client: Client, settings: Settings
+    seconds: float, admin_client: Client, settings: Settings
 ) -> None:
-    settings.READTRACK = {"BUFFER": buffer}
+    settings.READTRACK = {"BUFFER": {"seconds": seconds}}
     path = f"/posts/{factories.post().pk}/"
     for agent in ("Mozilla/5.0 (compatible; bingbot/2.0)", "curl/8.5.0", "curl/8.6.0", "", BROWSER):
         factories.browser(headers={"User-Agent": agent}).get(path)

@@ -17,11 +17,10 @@ from readtrack.recent.openings import id_of
 from readtrack.recent.reports import recently_viewed
 from readtrack.renames import follow, rename_model, rename_subject
 from readtrack.store import clock, keys, repartitioning
-from readtrack.store.buffer import hit_buffer
 from readtrack.subjects import subject_of
 from tests.recent.conftest import Keep, opened, posts, signed_in
 from tests.site.models import Post, Product
-from tests.support import factories
+from tests.support import buffered, factories
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
@@ -204,15 +203,14 @@ def test_a_visitor_without_a_cookie_has_no_id_for_a_list(keep: Keep, kind: Any) 
 def test_hits_that_wait_in_a_buffer_are_kept_in_their_order(
     keep: Keep, redis: Redis, partitions: int
 ) -> None:
-    keep({"BUFFER": 1, "PARTITIONS": partitions}, visitors=True)
+    keep({"BUFFER": {"seconds": 1}, "PARTITIONS": partitions}, visitors=True)
     user, browser = signed_in()
     quiet, by_quiet = signed_in()
     first, second, third = posts(3)
     for post in (first, second, third, second):
         browser.get(f"/posts/{post.pk}/plain/")
         by_quiet.get(f"/posts/{post.pk}/plain/", headers={"Sec-GPC": "1"})
-    hit_buffer.close()
-    hit_buffer.clear()
+    buffered.send()
     assert recently_viewed(user) == [second, third, first]
     assert recently_viewed(quiet) == []
     assert len(lists(redis)) == 1

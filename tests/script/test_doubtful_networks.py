@@ -7,10 +7,9 @@ from pytest_django import Settings
 
 from readtrack.hits import networks
 from readtrack.numbers import reports as numbers_reports
-from readtrack.store.buffer import hit_buffer
 from tests.script.test_reading import Tab
 from tests.site.models import Post
-from tests.support import factories
+from tests.support import buffered, factories
 
 pytestmark = [
     pytest.mark.django_db,
@@ -72,12 +71,11 @@ def test_it_holds_whoever_counts(post: Post, settings: Settings, count_by: str) 
 
 
 def test_it_holds_for_views_that_wait(post: Post, settings: Settings) -> None:
-    settings.READTRACK = {**settings.READTRACK, "BUFFER": 3600}
+    settings.READTRACK = {**settings.READTRACK, "BUFFER": {"seconds": 3600}}
     networks.files().read()
     for address in (DOUBTFUL, OTHER):
         tab_at(address, post).tell()
-    hit_buffer.close()
-    hit_buffer.clear()
+    buffered.send()
     assert stages(post)[:2] == (2, 1)
 
 

@@ -32,6 +32,7 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack import request as of_requests
+from readtrack.buffer.queue import hit_buffer
 from readtrack.hits import visitors
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import filling
@@ -40,7 +41,6 @@ from readtrack.script import shown
 from readtrack.script import views as script_view
 from readtrack.script.shared import shared_page
 from readtrack.store import keys, scripts
-from readtrack.store.buffer import hit_buffer
 from readtrack.store.connection import connect
 from readtrack.store.skips import skip_buffer
 from tests.checks.findings import found
@@ -201,7 +201,7 @@ def test_server_and_script_count_one_together(redis: Redis, post: Post, kind: st
 
 
 def test_with_a_buffer_as_well(settings: Settings, post: Post) -> None:
-    settings.READTRACK = {"BUFFER": 0.05}
+    settings.READTRACK = {"BUFFER": {"seconds": 0.05}}
     browser = factories.browser(headers={"User-Agent": other(1)})
     response = browser.get(f"/plain/{post.pk}/")
     for _ in range(3):

@@ -29,10 +29,9 @@ from readtrack.script.reading import Reading
 from readtrack.script.shared import shared_page
 from readtrack.sql import databases
 from readtrack.store import keys
-from readtrack.store.buffer import hit_buffer
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns as site_urls
-from tests.support import counts, factories
+from tests.support import buffered, counts, factories
 from tests.support.depth import DEEP, examples
 
 pytestmark = [
@@ -224,12 +223,11 @@ def test_a_long_text_may_be_read_longer_than_the_window(
 def test_what_is_told_while_the_view_waits_in_the_buffer_is_lost_and_what_comes_later_counts_whole(
     settings: Settings, post: Post
 ) -> None:
-    settings.READTRACK = {"BUFFER": 3600}
+    settings.READTRACK = {"BUFFER": {"seconds": 3600}}
     tab = Tab(post)
     tab.tell("51 1")
     assert read(post) == (0, 0, 0)
-    hit_buffer.close()
-    hit_buffer.clear()
+    buffered.send()
     assert read(post) == (1, 0, 0)
     tab.tell("60 1")
     assert read(post) == (1, 1, 1)

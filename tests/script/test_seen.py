@@ -20,10 +20,9 @@ from readtrack.script import keys as script_keys
 from readtrack.script.shared import shared_page
 from readtrack.sql import archive
 from readtrack.store import keys
-from readtrack.store.buffer import hit_buffer
 from tests.site.models import Post
 from tests.site.urls import urlpatterns as site_urls
-from tests.support import factories
+from tests.support import buffered, factories
 from tests.support.wire import Wire
 
 pytestmark = [
@@ -104,12 +103,11 @@ def test_a_page_whose_script_never_runs_is_viewed_and_not_seen(
 def test_a_page_is_seen_where_its_view_waits_in_the_buffer(
     settings: Settings, post: Post, count_by: str
 ) -> None:
-    settings.READTRACK = {"BUFFER": 3600, "SCRIPT": {"count_by": count_by}}
+    settings.READTRACK = {"BUFFER": {"seconds": 3600}, "SCRIPT": {"count_by": count_by}}
     tab = Tab(post)
     tab.come_to_life()
     assert seen(post) == (0, 0)
-    hit_buffer.close()
-    hit_buffer.clear()
+    buffered.send()
     assert seen(post) == (1, 1)
 
 

@@ -38,7 +38,6 @@ from readtrack.store import (
     read_state,
     scripts,
 )
-from readtrack.store.buffer import HitBuffer, ViewsOfPartition, _count_alone
 from readtrack.store.circuit import Circuit, Page, SilentError, circuit
 from readtrack.store.cluster import ANSWER, PATIENCE, Cluster
 from readtrack.store.connection import connect, server_time
@@ -747,10 +746,14 @@ def test_the_client_of_another_library_lends_its_password_and_tls(settings: Sett
     assert wanted.items() <= pool.connection_kwargs.items()
 
 
+@pytest.mark.needs_parts("buffer")
 def test_a_silent_server_holds_up_its_own_queued_views_alone_and_skips_are_sent_once(
     cluster: ValkeyCluster, posts: list[Post], settings: Settings, noon: datetime
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "BUFFER": 60}
+    from readtrack.buffer.queue import HitBuffer, _count_alone
+    from readtrack.buffer.waiting import ViewsOfPartition
+
+    settings.READTRACK = {**settings.READTRACK, "BUFFER": {"seconds": 60}}
     kept = key_slot(key_of(noon).encode()) // (16384 // SHARDS + 1)
     silent = (kept + 1) % SHARDS
     late = [post for post in posts if owner(cluster, post) == silent]
@@ -760,8 +763,8 @@ def test_a_silent_server_holds_up_its_own_queued_views_alone_and_skips_are_sent_
     with paused(cluster, silent):
         skip_buffer.add(key_of(noon), ["rate"])
         for post in posts:
-            buffer.add(factories.hit(subject_of(post)))
-        buffer.add(
+            buffer.take(factories.hit(subject_of(post)))
+        buffer.take(
             factories.hit(
                 subject_of(late[0]), *{subject_of(post) for post in posts} - {subject_of(late[0])}
             )
@@ -776,17 +779,20 @@ def test_a_silent_server_holds_up_its_own_queued_views_alone_and_skips_are_sent_
         assert {post: 7 if post in late else 9 for post in posts} == reports.views(posts)
         assert skip_buffer.skips == {}
     circuit_of(cluster, silent).opened = None
-    buffer.add(factories.hit(subject_of(posts[0])))  # beside those that come back
+    buffer.take(factories.hit(subject_of(posts[0])))  # beside those that come back
     buffer._send_all()
     assert not buffer._queue
     assert reports.views(posts) == {post: 10 if post == posts[0] else 9 for post in posts}
     assert scripts.run(by_hour(1, at=noon)) == [{"rate": 1}]
 
 
+@pytest.mark.needs_parts("buffer")
 def test_a_queued_view_that_is_refused_costs_those_of_a_silent_server_nothing(
     cluster: ValkeyCluster, posts: list[Post], settings: Settings
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "BUFFER": 60}
+    from readtrack.buffer.queue import HitBuffer
+
+    settings.READTRACK = {**settings.READTRACK, "BUFFER": {"seconds": 60}}
     bad, good, silent = (
         next(post for post in posts if owner(cluster, post) == number) for number in (0, 1, 2)
     )
@@ -796,7 +802,7 @@ def test_a_queued_view_that_is_refused_costs_those_of_a_silent_server_nothing(
     buffer._thread = current_thread()  # nobody else sends
     with paused(cluster, 2):
         for hit in hits:
-            buffer.add(hit)
+            buffer.take(hit)
         buffer._send_all()
         assert len(buffer._queue) == 1
         assert skip_buffer.skips[key_of(hits[0].at), "error"] == 1

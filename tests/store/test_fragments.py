@@ -12,8 +12,7 @@ from redis import Redis
 from readtrack import parts, tracker
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
-from readtrack.store import batch, keys, scripts
-from readtrack.store.batch import PlainView
+from readtrack.store import keys, scripts
 from readtrack.store.counting import count_views
 from tests.support import factories
 from tests.support.forks import Forks
@@ -36,7 +35,7 @@ from redis import Redis
 call_command("migrate", verbosity=0, run_syncdb=True)
 
 from readtrack import reports, tracker
-from readtrack.store import batch, keys, read_state, scripts
+from readtrack.store import keys, read_state, scripts
 from readtrack.store.counting import count_views
 from tests.support import factories
 
@@ -60,10 +59,6 @@ print(json.dumps({
     "is trending": trend.obj == post,
     "with a value": with_a_value.counted,
     "keys of two views": len(call.keys),
-    "batch": scripts.run(batch.count_batch([
-        batch.entry_of_call(count_views(factories.hit("site.post:9"))),
-        batch.entry_of_call(call),
-    ])),
     "lua": scripts._source("record"),
 }))
 """
@@ -99,7 +94,6 @@ def test_the_core_alone_counts_views_and_writes_only_its_own_keys(
         "is trending": True,
         "with a value": ["site.post:7"],
         "keys of two views": 4 + 2 * 4,
-        "batch": [[], []],
     }
 
 
@@ -212,10 +206,13 @@ def test_each_part_gets_its_keys(redis: Redis) -> None:
     assert written(redis) == WRITTEN
 
 
-@pytest.mark.needs_parts("numbers")
+@pytest.mark.needs_parts("buffer", "numbers")
 @pytest.mark.one_server("names keys without partitions")
 @pytest.mark.usefixtures("trial_part")
 def test_each_part_gets_its_keys_of_a_batch(redis: Redis) -> None:
+    from readtrack.buffer import batch
+    from readtrack.buffer.batch import PlainView
+
     by_calls = [batch.entry_of_call(count_views(hit)) for hit in hits()]
     plain = [PlainView.fields_of(hit) for hit in hits()]
     assert [fields is None for fields in plain] == [True, False, False, True, False, False, False]

@@ -13,7 +13,6 @@ from readtrack.hits.visitors import Visitor
 from readtrack.models import KnownEpoch
 from readtrack.sql.epochs import SqlEpoch
 from readtrack.store import clock, counters, keys, scanning, scripts, uniques
-from readtrack.store.buffer import hit_buffer
 from readtrack.store.counters import Epoch
 from readtrack.store.uniques import UniquesError
 from readtrack.subjects import subject_of
@@ -280,17 +279,20 @@ def test_visitors_of_several_partitions_are_counted_together(
             numbers_reports.visitors_together(posts)
 
 
+@pytest.mark.needs_parts("buffer")
 def test_queued_views_are_sent_to_their_partitions(
     posts: list[Post], settings: Settings, redis: Redis
 ) -> None:
-    settings.READTRACK = {"PARTITIONS": COUNT, "BUFFER": 1, "RATE": (2, 10)}
+    from readtrack.buffer.queue import hit_buffer
+    from tests.support import buffered
+
+    settings.READTRACK = {"PARTITIONS": COUNT, "BUFFER": {"seconds": 1}, "RATE": (2, 10)}
     subjects = tuple(map(subject_of, posts))
     first = factories.hit(*subjects[:4])
     told = factories.hit(*subjects[4:], is_report=True)
     for hit in (first, first, told, told, told):
-        assert hit_buffer.add(hit)
-    hit_buffer.close()
-    hit_buffer.clear()
+        assert hit_buffer.take(hit)
+    buffered.send()
     flush()
     assert stored() == [1] * 8
     assert reports.skips()["repeat"] == 4

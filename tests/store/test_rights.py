@@ -16,7 +16,6 @@ from readtrack import parts, reports, tracker
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
 from readtrack.store import clock, keys
-from readtrack.store.buffer import hit_buffer
 from readtrack.store.channel import channel
 from readtrack.subjects import subject_of
 from tests.conftest import use_redis
@@ -47,21 +46,24 @@ def valkey(settings: Settings) -> Iterator[Valkey]:
         use_redis(settings, server.url_of("site", "secret"))
         clock.ask()
         yield server
-        hit_buffer.close()
-        hit_buffer.clear()
         log: Any = client.acl_log()
         # redis-py tells its name to each server, and goes on if it may not.
         refused = {entry["object"] for entry in log} - {"client|setinfo", "client|setname"}
         assert refused == set()
 
 
-@pytest.mark.needs_parts("numbers", "metrics")
+@pytest.mark.needs_parts("buffer", "numbers", "metrics")
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     "overrides",
     [
         {},
-        {"UNIQUE": "set", "DOTS": {"form": "sequence"}, "NUMBERS": {"funnels": True}, "BUFFER": 1},
+        {
+            "UNIQUE": "set",
+            "DOTS": {"form": "sequence"},
+            "NUMBERS": {"funnels": True},
+            "BUFFER": {"seconds": 1},
+        },
         {"UNIQUE": "daily", "DOTS": {"readers": "ordinal"}, "ANONYMOUS": "hash"},
         {
             "UNIQUE": "bitmap",
@@ -78,6 +80,7 @@ def test_everything_works_with_the_rights_that_the_documentation_lists(
 ) -> None:
     from readtrack.metrics.budget import budget
     from readtrack.numbers import reports as numbers_reports
+    from tests.support import buffered
 
     settings.READTRACK = {**overrides, "DEBUG_HEADER": True}
     clock.ask()
@@ -90,8 +93,7 @@ def test_everything_works_with_the_rights_that_the_documentation_lists(
         browser.get(f"/categories/{category.pk}/")
         assert browser.get("/list/").status_code == 200
     tracker.mark_read(user, [category])
-    hit_buffer.close()
-    hit_buffer.clear()
+    buffered.send()
     tracker.skip([subject_of(post)], "bot")
     assert flush().written == 1
     tracker.refresh_trending()
@@ -111,6 +113,7 @@ def test_everything_works_with_the_rights_that_the_documentation_lists(
         "warning",
     }
     post.delete()
+    buffered.send()  # the skips, too
 
 
 @pytest.mark.needs_parts("live")

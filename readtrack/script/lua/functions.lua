@@ -1,4 +1,4 @@
--- Counts a view whose page was seen. Joined into record.lua and record_batch.lua, and included in reading.lua.
+-- Counts a view whose page was seen. Joined into the scripts that count views, and included in reading.lua.
 -- Takes call, view_weight, bucket_life, mark_unsettled, mark_changed.
 -- Gives: count_seen.
 

@@ -1,4 +1,4 @@
--- Included at the beginning of record.lua and record_batch.lua.
+-- Included at the beginning of the scripts that count views.
 -- Takes the numbers of the settings (store/limits.py): window (s), most hits in a rate window, rate that marks a robot,
 --   lifetimes (s) of a bucket, of a minute's visitors, and of a rate; what a view adds to its subject in the bucket: 1, or
 --   0 where rankings go by views that were seen.

@@ -1,5 +1,5 @@
--- The rule of counting: when one view counts. Included in the loops of record.lua and record_batch.lua, because Lua
--- would make a function anew for each hit.
+-- The rule of counting: when one view counts. Included in the loops of record.lua, and of scripts of parts that count
+-- many hits, because Lua would make a function anew for each hit.
 -- Guarantees: a view counts once per visitor, subject and window, even if it is sent twice, because every counter comes
 --   after the window's SET NX.
 -- Takes keys: rate, unsettled, bucket, changed, total, minute_visitors; hll, or total again where another strategy counts visitors;
@@ -36,8 +36,8 @@ elseif teller == BY_REPORT_WITH_COOKIE then
   -- A new cookie's view that the stand-in (a hash of address and browser) let count is provisional: the cookie's window
   -- holds 'p', and 0 where the stand-in refused it. The first of those cookies whose page comes to life confirms the
   -- view, or takes it over. Each further one is another person behind the address.
-  -- A cookie without a window is that of a page out of a cache, or of one whose own hit still waits in the buffer of
-  -- another process. It leaves its mark on the stand-in, too, which the page's hit then meets.
+  -- A cookie without a window is that of a page out of a cache, or of one whose own hit is still to be sent by another
+  -- process. It leaves its mark on the stand-in, too, which the page's hit then meets.
   local state = call('GET', own_window)
   if state and state ~= 'p' and state ~= '0' then
     outcome = REPEAT

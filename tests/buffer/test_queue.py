@@ -1,4 +1,4 @@
-"""With BUFFER views wait in the process, and one thread sends many of them by one script."""
+"""Views wait in the process, and one thread sends many of them by one script."""
 
 import signal
 import threading
@@ -18,14 +18,16 @@ from redis import Redis
 
 from demo_project.engines.valkey import Valkey
 from readtrack import buckets, reports, tracker
+from readtrack.buffer import batch, queue, waiting
+from readtrack.buffer.queue import hit_buffer
 from readtrack.hits import visitors
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome
 from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
+from readtrack.numbers import reports as numbers_reports
+from readtrack.script import robots
 from readtrack.store import (
-    batch,
-    buffer,
     clock,
     counters,
     day_keys,
@@ -33,20 +35,20 @@ from readtrack.store import (
     read_state,
     scripts,
 )
-from readtrack.store.buffer import hit_buffer
 from readtrack.store.circuit import Circuit, circuit
 from readtrack.store.counting import count_views
 from readtrack.store.skips import key_of, skip_buffer
 from readtrack.subjects import subject_of
 from tests.conftest import Start, use_redis
 from tests.support import factories
+from tests.support.buffered import send
 from tests.support.forks import Forks
 from tests.support.waiting import comes_true, is_ever_below
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
 
-BUFFERED = {"BUFFER": 1, "DEBUG_HEADER": True}
+BUFFERED = {"BUFFER": {"seconds": 1}, "DEBUG_HEADER": True}
 
 
 @pytest.fixture(autouse=True)
@@ -60,19 +62,13 @@ def _buffered(settings: Settings) -> Iterator[None]:
     signal.signal(signal.SIGTERM, handler)
 
 
-def send() -> None:
-    """Sends what is queued now, as the end of a process does, and begins anew."""
-    hit_buffer.close()
-    hit_buffer.clear()
-
-
 def views(redis: Redis) -> dict[str, int]:
     """Returns the views of each subject."""
     start = len("views:total:")
     return {key[start:]: int(redis.get(key) or 0) for key in map(str, redis.keys("views:total:*"))}
 
 
-FUNNELS = pytest.param({"NUMBERS": {"funnels": True}}, marks=pytest.mark.needs_parts("numbers"))
+FUNNELS = {"NUMBERS": {"funnels": True}}
 
 
 @pytest.mark.parametrize("extra", [{}, FUNNELS], ids=str)
@@ -112,11 +108,11 @@ def test_hits_are_sent_as_queued_with_the_command_of_each_alone(
     ]
     alone = [*map(count_views, hits)]
     sent = batch.count_batch(
-        buffer._entry(queued, prefix="") for queued in map(buffer._queued, hits)
+        waiting.entry_of(queued, prefix="") for queued in map(waiting.queued_form, hits)
     )
     expected = batch.count_batch(map(batch.entry_of_call, alone))
     assert (sent.keys, sent.args) == (expected.keys, expected.args)
-    assert ("alike" in sent.args) == (not extra)
+    assert ("new keys" in sent.args) == (not extra)
 
 
 @pytest.mark.parametrize("prefix", ["", "site:", "café:"])  # Redis counts bytes
@@ -150,8 +146,8 @@ def test_a_batch_leaves_in_redis_what_its_hits_leave_alone(
         return {"unsettled": {name for name in listed if not name.startswith("epoch")}, **left}
 
     alone = left_by(*map(count_views, hits))
-    queued = map(buffer._queued, hits)
-    parts = [buffer._entry(one, prefix=prefix) for one in queued]
+    queued = map(waiting.queued_form, hits)
+    parts = [waiting.entry_of(one, prefix=prefix) for one in queued]
     assert left_by(batch.count_batch(parts)) == alone
     assert len(alone) > 20
 
@@ -175,7 +171,7 @@ def test_who_brings_no_cookie_is_known_by_address_and_browser(
     rf: Any, redis: Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     if way == "recorded directly":
-        monkeypatch.setattr(buffer, "MOST", 0)
+        monkeypatch.setattr(queue, "MOST", 0)
     elif way == "queued as an object":
         settings.READTRACK = {**BUFFERED, "PREFIX": f"{__name__}.tenant"}
     subject = "site.post:1"
@@ -252,7 +248,7 @@ def test_many_views_are_one_round_trip_and_count_as_alone(
     redis.flushdb()
     read_state.begin(0)
     for hit in hits:
-        assert hit_buffer.add(hit) == Outcome(queued=hit.views)
+        assert hit_buffer.take(hit) == Outcome(queued=hit.views)
     scripts.load(redis)
     with wire.counted() as trips:
         send()
@@ -266,7 +262,7 @@ def test_many_views_are_one_round_trip_and_count_as_alone(
 def test_each_view_of_a_batch_is_its_own_visitors(redis: Redis, settings: Settings) -> None:
     settings.READTRACK = {**BUFFERED, "UNIQUE": "set"}
     for name in ("ann", "bob", "cleo"):
-        hit_buffer.add(factories.hit(f"site.post:{len(name)}", visitor=Visitor(name)))
+        hit_buffer.take(factories.hit(f"site.post:{len(name)}", visitor=Visitor(name)))
     send()
     assert redis.smembers("views:unique:site.post:3") == {"ann", "bob"}
     assert redis.smembers("views:unique:site.post:4") == {"cleo"}
@@ -276,20 +272,17 @@ def test_the_rate_of_a_visitor_holds_in_a_batch_of_several_partitions(settings: 
     settings.READTRACK = {**BUFFERED, "PARTITIONS": 16, "RATE": (5, 10)}
     posts = [factories.post() for _ in range(7)]
     for post in posts:
-        hit_buffer.add(factories.hit(subject_of(post), visitor=Visitor("ann")))
+        hit_buffer.take(factories.hit(subject_of(post), visitor=Visitor("ann")))
     send()
     assert sum(reports.views(posts).values()) == 5
 
 
-@pytest.mark.needs_parts("script")
 @pytest.mark.parametrize(
     "partitions", [pytest.param(1, marks=pytest.mark.one_server("needs partitions")), 16]
 )
 def test_the_rate_of_hits_that_waited_is_that_of_the_time_when_they_came(
     settings: Settings, partitions: int
 ) -> None:
-    from readtrack.script import robots
-
     settings.READTRACK = {**BUFFERED, "PARTITIONS": partitions, "RATE": (5, 10)}
     ago = buckets.now().replace(second=0, microsecond=0) - timedelta(minutes=2)
     readers = {
@@ -305,11 +298,11 @@ def test_the_rate_of_hits_that_waited_is_that_of_the_time_when_they_came(
             hit = factories.hit(
                 subject_of(post), visitor=Visitor(name), at=ago + timedelta(seconds=pause * number)
             )
-            hit_buffer.add(hit)
+            hit_buffer.take(hit)
             if (
                 name == "script"
             ):  # whose hit is taken back; with partitions once the batch was counted
-                hit_buffer.add(hit._replace(is_report=True))
+                hit_buffer.take(hit._replace(is_report=True))
     send()
     counted = {name: sum(reports.views(some).values()) for name, some in posts.items()}
     assert counted == {
@@ -330,7 +323,7 @@ def test_a_batch_counts_the_refusal_of_the_hit_that_was_refused() -> None:
         told,
         factories.hit("site.post:2"),
     ):
-        hit_buffer.add(hit)
+        hit_buffer.take(hit)
     send()
     assert not reports.skips()["repeat"]
 
@@ -345,17 +338,17 @@ def test_more_views_than_one_script_takes_are_sent_by_several(
         sizes.append(len(several))
         return of(several)
 
-    monkeypatch.setattr(buffer, "BATCH", 4)
+    monkeypatch.setattr(queue, "BATCH", 4)
     monkeypatch.setattr(batch, "count_batch", noting)
     for post in factories.neighbours(10):
-        hit_buffer.add(factories.hit(subject_of(post)))
+        hit_buffer.take(factories.hit(subject_of(post)))
     send()
     assert len(views(redis)) == 10
     assert sizes == [4, 4, 2]
 
 
 def test_a_full_queue_records_directly(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffer, "MOST", 2)
+    monkeypatch.setattr(queue, "MOST", 2)
     said = [
         factories.browser(REMOTE_ADDR=f"192.0.2.{n}").get(f"/posts/{factories.post().pk}/")
         for n in range(4)
@@ -429,12 +422,9 @@ def test_visitors_by_a_hash_of_the_day_that_is_known_wait_for_redis(
     assert len(views(redis)) == 2
 
 
-@pytest.mark.needs_parts("numbers")
 def test_a_step_does_not_wait_and_counts_the_view_before_it(
     redis: Redis, settings: Settings
 ) -> None:
-    from readtrack.numbers import reports as numbers_reports
-
     settings.READTRACK = {**BUFFERED, "NUMBERS": {"funnels": True}}
     post, browser = factories.post(), factories.browser()
     assert browser.get(f"/posts/{post.pk}/")["X-Readtrack"] == "queued"
@@ -464,7 +454,7 @@ def test_notices_of_addresses_are_sent_with_the_views(redis: Redis) -> None:
 def test_a_lost_answer_counts_no_view_twice(wire: Wire, redis: Redis) -> None:
     hits = [factories.hit("site.post:1") for _ in range(5)]
     for hit in hits:
-        hit_buffer.add(hit)
+        hit_buffer.take(hit)
 
     def lose(moment: str, trip: int) -> None:
         if moment == "answer":
@@ -504,7 +494,7 @@ def test_views_that_were_sent_too_long_ago_are_errors(
     settings.READTRACK = {**BUFFERED, "WINDOW": 0}
     Circuit.longest_pause = 0.01
     there = settings.CACHES
-    hit_buffer.add(factories.hit("site.post:1"))
+    hit_buffer.take(factories.hit("site.post:1"))
     settings.CACHES = {"default": {**there["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
     assert comes_true(lambda: bool(skip_buffer.skips))
     settings.CACHES = there
@@ -516,12 +506,12 @@ def test_views_that_were_sent_too_long_ago_are_errors(
 def test_the_end_of_a_process_tells_what_redis_did_not_take(
     settings: Settings, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(buffer, "PATIENCE", 0.1)
-    monkeypatch.setattr(buffer, "GRACE", 0.5)
+    monkeypatch.setattr(queue, "PATIENCE", 0.1)
+    monkeypatch.setattr(queue, "GRACE", 0.5)
     settings.CACHES = {
         "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
     }
-    hit_buffer.add(factories.hit("site.post:1"))
+    hit_buffer.take(factories.hit("site.post:1"))
     hit_buffer.close()
     assert "1 queued views were not recorded before the process ended." in caplog.text
     hit_buffer.clear()
@@ -532,7 +522,7 @@ def test_the_thread_asks_a_redis_that_pages_do_without(redis: Redis, settings: S
     Circuit.longest_pause = 600
     circuit.pause = inf
     circuit.opened = monotonic()
-    hit_buffer.add(factories.hit("site.post:1"))
+    hit_buffer.take(factories.hit("site.post:1"))
     assert comes_true(lambda: views(redis) == {"site.post:1": 1})
     assert circuit.opened is None
 
@@ -541,13 +531,13 @@ def test_the_thread_asks_a_redis_that_pages_do_without(redis: Redis, settings: S
 def test_the_end_of_a_process_waits_for_a_redis_that_hangs(
     start_redis: Start, settings: Settings, caplog: pytest.LogCaptureFixture, seconds: float
 ) -> None:
-    settings.READTRACK = {"BUFFER": 60, "TIMEOUT": 0.25}
+    settings.READTRACK = {"BUFFER": {"seconds": 60}, "TIMEOUT": 0.25}
     Circuit.longest_pause = 600
     server = start_redis()
     clock.ask()
     with Redis.from_url(server.url, decode_responses=True) as redis:
         for number in range(300):
-            hit_buffer.add(factories.hit(f"site.post:{number}"))
+            hit_buffer.take(factories.hit(f"site.post:{number}"))
         skip_buffer.add(key_of(buckets.now()), ["bot"] * 3)
         server.pause()
         threading.Timer(seconds, server.resume).start()
@@ -559,15 +549,15 @@ def test_the_end_of_a_process_waits_for_a_redis_that_hangs(
 def test_hits_wait_with_the_others_while_the_end_of_a_process_waits_for_redis(
     start_redis: Start, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings.READTRACK = {"BUFFER": 60, "TIMEOUT": 0.25}
+    settings.READTRACK = {"BUFFER": {"seconds": 60}, "TIMEOUT": 0.25}
     Circuit.longest_pause = 600
     server = start_redis()
     clock.ask()
     with Redis.from_url(server.url, decode_responses=True) as redis:
-        hit_buffer.add(factories.hit("site.post:1"))
+        hit_buffer.take(factories.hit("site.post:1"))
         server.pause()
         hit_buffer._end(0.0)
-        assert hit_buffer.add(factories.hit("site.post:2"))
+        assert hit_buffer.take(factories.hit("site.post:2"))
         server.resume()
         send()
         assert views(redis) == {"site.post:1": 1, "site.post:2": 1}
@@ -595,11 +585,11 @@ def test_a_green_thread_that_a_fork_has_copied_sends_nothing(
         send()
 
     monkeypatch.setattr(hit_buffer, "_send_all", noting)
-    hit_buffer.add(factories.hit("site.post:1"))
+    hit_buffer.take(factories.hit("site.post:1"))
     soon: Any = hit_buffer._soon
     assert comes_true(lambda: len(soon._cond._waiters) == 1)  # until BUFFER seconds are over
     hit_buffer.clear()  # as in the child
-    hit_buffer.add(factories.hit("site.post:2"))
+    hit_buffer.take(factories.hit("site.post:2"))
     assert comes_true(lambda: not soon._cond._waiters)
     assert comes_true(lambda: views(redis) == {"site.post:2": 1})
     assert senders == {hit_buffer._thread}
@@ -610,7 +600,7 @@ def test_a_hit_that_redis_refuses_costs_the_others_nothing(redis: Redis) -> None
     redis.set("views:hour:none", 1)
     redis.rpush("views:total:site.post:1", "no number")
     for hit in hits:
-        hit_buffer.add(hit)
+        hit_buffer.take(hit)
     send()
     redis.delete("views:total:site.post:1")
     assert views(redis) == {"site.post:0": 1, "site.post:2": 1}
@@ -641,7 +631,7 @@ def test_views_wait_for_a_redis_that_refuses_all_writes(
         redis.execute_command(refuse)
         for number in range(8):  # by one reader, each seven seconds
             at = buckets.now() - timedelta(seconds=7 * number)
-            hit_buffer.add(factories.hit(f"site.post:{number}", visitor=Visitor("ann"), at=at))
+            hit_buffer.take(factories.hit(f"site.post:{number}", visitor=Visitor("ann"), at=at))
         assert comes_true(lambda: circuit.opened is not None)
         redis.execute_command(serve)
         assert comes_true(lambda: views(redis) == {f"site.post:{number}": 1 for number in range(8)})
@@ -654,10 +644,10 @@ def test_an_error_of_ours_ends_no_thread(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(batch, "count_batch", None)
-        hit_buffer.add(factories.hit("site.post:1"))
+        hit_buffer.take(factories.hit("site.post:1"))
         assert comes_true(lambda: bool(skip_buffer.skips))
     assert "Queued views could not be recorded." in caplog.text
-    hit_buffer.add(factories.hit("site.post:2"))
+    hit_buffer.take(factories.hit("site.post:2"))
     send()
     assert views(redis) == {"site.post:2": 1}
     assert reports.skips()["error"] == 1
@@ -671,8 +661,8 @@ def test_without_a_thread_views_are_recorded_directly(
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
-        assert hit_buffer.add(factories.hit("site.post:1")) is None
-        assert not hit_buffer.send_skips()
+        assert hit_buffer.take(factories.hit("site.post:1")) is None
+        assert not hit_buffer.take_skips()
 
 
 def test_views_of_tenants_keep_their_prefixes(
@@ -682,7 +672,7 @@ def test_views_of_tenants_keep_their_prefixes(
     settings.READTRACK = {**BUFFERED, "PREFIX": f"{__name__}.tenant"}
     for name in ("red", "blue"):
         _tenant.name = name
-        hit_buffer.add(factories.hit("site.post:1"))
+        hit_buffer.take(factories.hit("site.post:1"))
     _tenant.name = "green"
     send()
     assert clock.due > 0  # Redis's clock was asked along with them
@@ -702,10 +692,10 @@ def tenant() -> str:
 def test_a_forked_process_sends_nothing_of_its_parent(redis: Redis, forks: Forks) -> None:
     code = run(
         """
-hit_buffer.add(hit("site.post:1"))
+hit_buffer.take(hit("site.post:1"))
 child = os.fork()
 if not child: signal.alarm(60)
-hit_buffer.add(hit(f"site.post:{2 if child else 3}"))
+hit_buffer.take(hit(f"site.post:{2 if child else 3}"))
 if child: assert os.waitpid(child, 0)[1] == 0
 """,
         forks,
@@ -719,7 +709,8 @@ def test_a_fork_of_multiprocessing_sends_its_views_at_its_end(redis: Redis, fork
     code = run(
         """
 import multiprocessing
-process = multiprocessing.get_context("fork").Process(target=hit_buffer.add, args=(hit("site.post:1"),))
+fork = multiprocessing.get_context("fork")
+process = fork.Process(target=hit_buffer.take, args=(hit("site.post:1"),))
 process.start()
 process.join()
 assert process.exitcode == 0
@@ -743,9 +734,9 @@ def test_sigterm_sends_the_views_and_then_does_what_it_did(
 ) -> None:
     program = f"""
 {before}
-hit_buffer.close_on_sigterm()
-hit_buffer.close_on_sigterm()
-hit_buffer.add(hit("site.post:1"))
+hit_buffer.begin()
+hit_buffer.begin()
+hit_buffer.take(hit("site.post:1"))
 os.kill(os.getpid(), signal.SIGTERM)
 """
     assert run(program, forks) == code
@@ -756,7 +747,7 @@ HANGS = """
 from readtrack.conf import Conf
 from readtrack.store.connection import connect
 Conf.TIMEOUT = 0.25
-hit_buffer.add(hit("site.post:1"))
+hit_buffer.take(hit("site.post:1"))
 connect(patient=True).execute_command("CLIENT", "PAUSE", 4000, "ALL")
 """
 
@@ -769,7 +760,7 @@ import time
 began = time.monotonic()
 def leave(number, frame): sys.exit(7 if time.monotonic() - began < 3.5 else 8)
 signal.signal(signal.SIGTERM, leave)
-hit_buffer.close_on_sigterm()
+hit_buffer.begin()
 {HANGS}
 os.kill(os.getpid(), signal.SIGTERM)
 """
@@ -781,7 +772,7 @@ def test_sigterm_that_ends_the_process_waits_for_a_redis_that_hangs(
     redis: Redis, forks: Forks
 ) -> None:
     program = f"""
-hit_buffer.close_on_sigterm()
+hit_buffer.begin()
 {HANGS}
 os.kill(os.getpid(), signal.SIGTERM)
 """
@@ -802,7 +793,7 @@ def run(code: str, forks: Forks) -> int:
     start = """
 import os, signal, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
-from readtrack.store.buffer import hit_buffer
+from readtrack.buffer.queue import hit_buffer
 from tests.support.factories import hit
 from django.conf import settings
 """
@@ -812,21 +803,21 @@ from django.conf import settings
 def test_enough_hits_are_sent_at_once(
     redis: Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.READTRACK = {**BUFFERED, "BUFFER": 60}
-    monkeypatch.setattr(buffer, "ENOUGH", 20)
+    settings.READTRACK = {**BUFFERED, "BUFFER": {"seconds": 60}}
+    monkeypatch.setattr(queue, "ENOUGH", 20)
     for post in factories.neighbours(20):
-        assert hit_buffer.add(factories.hit(subject_of(post)))
+        assert hit_buffer.take(factories.hit(subject_of(post)))
     assert comes_true(lambda: len(views(redis)) == 20)
 
 
 @pytest.mark.usefixtures("redis")
 def test_a_thread_that_never_rests_lets_the_queue_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffer, "ENOUGH", 500)
+    monkeypatch.setattr(queue, "ENOUGH", 500)
     hits = [factories.hit(subject_of(post)) for post in factories.neighbours(500)]
     direct = 0
     for _ in range(8):
         for hit in hits:
-            direct += hit_buffer.add(hit) is None
+            direct += hit_buffer.take(hit) is None
             sum(range(4000))  # what the page itself takes
             Path().stat()  # releases the GIL for a moment, as a server does for each request
     assert direct == 0

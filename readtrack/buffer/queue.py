@@ -1,15 +1,14 @@
-"""Buffered recording: hits wait in the process, and one thread sends many of them by one script.
+"""The hits that wait in the process, and the thread that sends many of them by one script.
 
-With BUFFER above 0 a page does not wait for Redis to count its views. Its hit is recorded directly
-if it marks something read or takes a step, while the queue is full, and once the process ends.
+A page does not wait for Redis to count its views. Its hit is recorded directly if it marks
+something read or takes a step, while the queue is full, and once the process ends.
 """
 
 import signal
 from collections import defaultdict, deque
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from math import inf
@@ -18,26 +17,37 @@ from threading import Event, Lock, Thread
 from time import monotonic, perf_counter, sleep
 from typing import Any, NamedTuple
 
-from redis.exceptions import ResponseError
-
 from readtrack import parts
+from readtrack.buffer import batch
+from readtrack.buffer.batch import PlainView
+from readtrack.buffer.options import buffer_options
+from readtrack.buffer.waiting import (
+    Queued,
+    ViewsOfPartition,
+    Waiting,
+    as_waiting,
+    entry_of,
+    is_of_a_day,
+    queued_form,
+    rate_window_ago,
+    with_names,
+)
 from readtrack.conf import conf, logger, register_at_fork
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason
-from readtrack.store import batch, clock, day_keys, keys, recording, scripts
-from readtrack.store.batch import Entry, PlainView
+from readtrack.store import clock, day_keys, keys, scripts
 from readtrack.store.circuit import SilentError, ask_anyway, fail_open
 from readtrack.store.cluster import REFUSAL
-from readtrack.store.counting import count_views, set_hits
-from readtrack.store.limits import rate_limit
+from readtrack.store.connection import ResponseError
 from readtrack.store.scripts import Call
+from readtrack.store.sending import Sending
 from readtrack.store.skips import key_of, skip_buffer
 
 MOST = 5_000  # hits that wait; some 2 kB each
 BATCH = 250  # hits of one script, because a script blocks the server
 EACH = 20  # while too many hits wait, each 20th page sleeps for PAUSE
 PAUSE = 0.00001  # seconds
-# Hits that are sent before BUFFER seconds are over, so that a busy process does not fill its queue.
+# Hits that are sent before their time, so that a busy process does not fill its queue.
 ENOUGH = 50 * EACH
 AGAIN = 1.0  # seconds until what Redis did not take is sent again
 # While a process ends, what Redis does not take is sent again for as long; servers kill a process
@@ -51,60 +61,6 @@ NEVER = Event()
 EMPTY_FIELDS = NO_OUTCOME[:-1]  # the fields of an outcome before `queued`
 
 
-@dataclass(slots=True, eq=False)
-class Waiting:
-    """A hit in the form of its calls, which may be sent again."""
-
-    at: datetime
-    view_groups: Sequence["ViewsOfPartition"]
-    upkeep: Sequence[Call[Any]]  # also what parts run with the hit
-    # Key of the counts of its skips; "" for a hit by a page's script, whose repeats are expected.
-    skips_key: str
-    # Counts the hit where the rate is in another partition than the views; None once it was run.
-    rate: Call[int] | None
-    take_back: Call[int] | None  # takes the hit back if none of its views counts
-    # Looks for a robot's mark, if `rate` counts the hit at an earlier time.
-    mark: Call[int] | None = None
-    first_sent: float = 0.0  # seconds of the monotonic clock; 0 for a hit that was never sent
-
-    @classmethod
-    def of(cls, hit: Hit, part_calls: Sequence[Call[Any]] = ()) -> "Waiting":
-        """Returns the hit in the form of its calls, and of those that parts run with it."""
-        view_groups = [
-            ViewsOfPartition(len(portion.views), count_views(portion))
-            for portion in recording.by_partition(hit)
-        ]
-        return cls(
-            at=hit.at,
-            view_groups=view_groups,
-            upkeep=[*_upkeep_of_day(hit), *part_calls],
-            skips_key="" if hit.is_report else key_of(hit.at),
-            rate=recording.rate(hit, 1) if conf.PARTITIONS > 1 else None,
-            take_back=recording.rate(hit, -1) if recording.takes_back(hit) else None,
-        )
-
-    @property
-    def rate_calls(self) -> list[Call[int]]:
-        """The calls that return the visitor's hits: `rate` until it was run, and `mark`.
-
-        The mark is last, because its result replaces that of the rate.
-        """
-        return [call for call in (self.rate, self.mark) if call is not None]
-
-    def set_hits(self, hits: int) -> None:
-        """Tells the calls that count the views the number of the visitor's hits, unless it is 0."""
-        if hits:
-            for views in self.view_groups:
-                set_hits(views.call, hits)
-
-
-class ViewsOfPartition(NamedTuple):
-    """The views of a hit that are of one partition."""
-
-    number: int  # how many views
-    call: Call[Outcome]  # counts them
-
-
 class Sent(NamedTuple):
     """What became of the views of a hit in one partition."""
 
@@ -113,14 +69,12 @@ class Sent(NamedTuple):
     reasons: Sequence[Reason] | None  # why views do not count; None where the server is silent
 
 
-# The forms in which a hit waits: the fields of a PlainView for a hit of one view; the hit itself;
-# or Waiting for a hit that was sent before, and for one whose tenant only its own request knows.
-Queued = tuple[Any, ...] | Hit | Waiting
-
-
-class HitBuffer:
+class HitBuffer(Sending):
     """The hits of this process that Redis does not have yet, and the thread that sends them."""
 
+    # The thread computes the ids of new visitors in a loop. In a request that takes four times as
+    # long.
+    needs_named_visitors = False
     _earlier_handler: Any = signal.SIG_DFL  # of SIGTERM
 
     def __init__(self) -> None:
@@ -130,7 +84,7 @@ class HitBuffer:
         """Forgets all hits. For a process that was forked, because its parent sends them."""
         self._lock = Lock()
         self._work = Event()  # set while the thread has something to send
-        self._soon = Event()  # set if the thread is to send before BUFFER seconds are over
+        self._soon = Event()  # set if the thread is to send before the seconds of BUFFER are over
         self._finished = Event()  # set once the thread has ended
         self._is_closed = False
         self._has_ended = False  # the thread looks at the queue no more
@@ -139,8 +93,8 @@ class HitBuffer:
         self._queue: deque[Queued] = deque()
         self._batch: list[Any] = []  # hits that are being sent, in any of the forms of `Queued`
 
-    def add(self, hit: Hit) -> Outcome | None:
-        """Queues a hit. Returns None for one that is to be recorded directly."""
+    def take(self, hit: Hit) -> Outcome | None:
+        """Queues a hit. Returns None for one that its page is to record."""
         if hit.reads or hit.steps or not hit.views:
             return None
         identified = _with_ids_of_the_day(hit)
@@ -148,7 +102,7 @@ class HitBuffer:
             return None
         if watch.notices:
             skip_buffer.add(key_of(hit.at), ())
-        queued = _queued(identified)
+        queued = queued_form(identified)
         with self._lock:
             if self._has_ended or len(self._queue) >= MOST:
                 return None
@@ -171,14 +125,14 @@ class HitBuffer:
             # to half a second, and the queue fills up.
             sleep(PAUSE)
 
-    def send_skips(self) -> bool:
-        """Lets the thread send the skips in BUFFER seconds. Returns False if the process ends."""
+    def take_skips(self) -> bool:
+        """Lets the thread send the skips with the hits. Returns False if the process ends."""
         if self._thread is None and not self._start():
             return False
         self._work.set()
         return not self._is_closed
 
-    def close_on_sigterm(self) -> None:
+    def begin(self) -> None:
         """Has all hits sent before the process handles SIGTERM, because some servers, such as
         uvicorn, call no exit handlers after it.
         """
@@ -260,10 +214,10 @@ class HitBuffer:
             self._finished.set()
 
     def _send_until_closed(self, process: object) -> None:
-        """Sends the queue every BUFFER seconds."""
+        """Sends the queue every `BUFFER.seconds`."""
         while not self._is_closed:
             self._work.wait()
-            self._soon.wait(AGAIN if self._batch else conf.BUFFER or 1)
+            self._soon.wait(AGAIN if self._batch else buffer_options().seconds or 1)
             if process is not self._process:
                 # A thread of gevent that a fork has copied. It must not end, because `threading` in
                 # the child does not know it.
@@ -309,7 +263,7 @@ class HitBuffer:
             except Exception:  # the thread must not end
                 logger.exception("Queued views could not be recorded.")
                 with suppress(Exception):  # it may be these two lines that fail
-                    self._batch = list(map(_waiting, self._batch))
+                    self._batch = list(map(as_waiting, self._batch))
                     self._give_up(inf)
             self._batch = []
             if not remaining:
@@ -328,7 +282,7 @@ class HitBuffer:
         if is_sent:
             self._batch = []
             return
-        self._batch = list(map(_waiting, self._batch))
+        self._batch = list(map(as_waiting, self._batch))
         for waiting in self._batch:
             waiting.first_sent = waiting.first_sent or began
 
@@ -341,11 +295,11 @@ class HitBuffer:
         if not self._can_be_sent_plain():
             return False
         prefix = keys.prefix()
-        counting = batch.count_batch(_entry(queued, prefix=prefix) for queued in self._batch)
+        counting = batch.count_batch(entry_of(queued, prefix=prefix) for queued in self._batch)
         upkeep: list[Call[Any]] = []
         for queued in self._batch:
-            if _is_of_a_day(queued):
-                upkeep += day_keys.upkeep(_view(queued).at)
+            if is_of_a_day(queued):
+                upkeep += day_keys.upkeep(with_names(queued).at)
             if isinstance(queued, Hit):
                 upkeep += parts.calls_of_hit(queued)
         try:
@@ -354,7 +308,7 @@ class HitBuffer:
             return False
         for queued, reasons in zip(self._batch, counting.result or (), strict=True):
             if reasons:
-                self._count_skips_of(_view(queued), reasons)
+                self._count_skips_of(with_names(queued), reasons)
         return True
 
     def _can_be_sent_plain(self) -> bool:
@@ -364,7 +318,7 @@ class HitBuffer:
         if conf.PARTITIONS > 1 or isinstance(first, Waiting):
             return False
         # An older hit counts in the rate of its own time, which only Waiting can do.
-        return _view(first).at >= _rate_window_ago()
+        return with_names(first).at >= rate_window_ago()
 
     def _count_skips_of(self, view: PlainView | Hit, reasons: Sequence[Reason]) -> None:
         """Adds the skips of a view, unless a script reported it, whose repeats are expected."""
@@ -455,10 +409,10 @@ class HitBuffer:
         Also looks whether the visitors of hits that waited longer than a rate window are marked as
         robots.
         """
-        window_ago = _rate_window_ago()
+        window_ago = rate_window_ago()
         for waiting in self._batch:
             if waiting.at < window_ago and not waiting.mark:
-                _move_rate(waiting)
+                waiting.move_rate()
         rate_calls = [call for waiting in self._batch for call in waiting.rate_calls]
         scripts.run_all(*rate_calls)
         for waiting in self._batch:
@@ -489,77 +443,9 @@ def _with_ids_of_the_day(hit: Hit) -> Hit | None:
     return hit._replace(visitor=visitor)
 
 
-def _queued(hit: Hit) -> Queued:
-    """Returns the form in which the hit waits."""
-    if keys.tenant_function() is not None:  # the thread knows no tenant
-        return _waiting(hit)
-    if parts.calls_of_hit(hit):  # which need the whole hit
-        return hit
-    return PlainView.fields_of(hit) or hit
-
-
-def _upkeep_of_day(hit: Hit) -> Sequence[Call[Any]]:
-    """Returns the calls that keep the key of the day, for a visitor whose ids are those of a day."""
-    return day_keys.upkeep(hit.at) if hit.visitor.kind == "day" else ()
-
-
-def _view(queued: Any) -> PlainView | Hit:
-    """Returns a queued hit that is not Waiting with names for its fields."""
-    return queued if isinstance(queued, Hit) else PlainView._make(queued)
-
-
-def _entry(queued: Any, *, prefix: str) -> Entry:
-    """Returns the entry in a batch of a queued hit that is not Waiting."""
-    view = _view(queued).named
-    if isinstance(view, Hit):
-        return batch.entry_of_call(count_views(view))
-    return batch.entry_of_view(view, prefix=prefix)
-
-
-def _waiting(queued: Any) -> Waiting:
-    """Returns a queued hit of any form as Waiting."""
-    if isinstance(queued, Waiting):
-        return queued
-    if isinstance(queued, Hit):
-        hit = queued.named
-        return Waiting.of(hit, parts.calls_of_hit(hit))
-    return Waiting.of(PlainView._make(queued).hit)  # with which parts run nothing
-
-
-def _is_of_a_day(queued: Any) -> bool:
-    """Returns True for a queued hit, not Waiting, of a visitor whose ids are those of a day."""
-    view = _view(queued)
-    if isinstance(view, Hit):
-        return view.visitor.kind == "day"
-    return view.visitor_kind == "day"
-
-
 def _clock_question() -> list[Call[None]]:
     """Returns the call that asks for Redis's time if that is due; else none."""
     return [clock.question()] if perf_counter() >= clock.due else []
-
-
-def _rate_window_ago() -> datetime:
-    """Returns the time one rate window before now. The rate of an older hit is gone from Redis."""
-    return clock.now() - timedelta(seconds=rate_limit().seconds)
-
-
-def _move_rate(waiting: Waiting) -> None:
-    """Counts the hit in a rate of the window in which it came, in place of the present rate.
-
-    Otherwise the hits of several minutes would count as if they came at once.
-    """
-    counting: Call[Any] | None = waiting.view_groups[0].call
-    if conf.PARTITIONS > 1:
-        counting = waiting.rate
-    if counting is None:  # the rate has counted the hit already
-        return
-    waiting.mark = recording.mark(counting.keys[0])
-    window = int(waiting.at.timestamp()) // rate_limit().seconds
-    for call in (counting, waiting.take_back):
-        if call is not None:
-            rate_key, *other_keys = call.keys
-            call.keys = [f"{rate_key}:{window}", *other_keys]
 
 
 def _count_alone(views: ViewsOfPartition) -> Sequence[Reason] | None:

@@ -1,6 +1,6 @@
 """Counting the views of many hits by one script: what lua/record_batch.lua takes.
 
-Hot path of BUFFER: while other threads make pages, one thread makes a batch of the views that
+Hot path: while other threads make pages, one thread makes a batch of the views that
 waited. So a view that waits is a plain tuple, and the keys that all views of one model and minute
 share are computed once.
 """
@@ -15,12 +15,7 @@ from typing import Any, NamedTuple
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Caller, Kind, Visitor, id_of
 from readtrack.store import effects, fragments, view_keys
-from readtrack.store.counting import (
-    COUNTED,
-    REASONS,
-    newcomers_of,
-    teller_of,
-)
+from readtrack.store.counting import COUNTED, REASONS, newcomers_of, teller_of
 from readtrack.store.scripts import Call
 from readtrack.store.view_keys import ViewKeys
 from readtrack.subjects import label_in
@@ -94,8 +89,8 @@ class PlainView(NamedTuple):
         )
 
 
-class Run(NamedTuple):
-    """The keys and arguments that a run of similar hits in a batch has in common.
+class Group(NamedTuple):
+    """The keys and arguments that a group of hits in a batch has in common.
 
     The hits have one view each, of one model and minute, and equal flags.
     """
@@ -108,9 +103,9 @@ class Run(NamedTuple):
 class Entry(NamedTuple):
     """The keys and arguments of one hit in a batch."""
 
-    run: Run | None  # None for a hit with several views or with options
-    keys: Sequence[str]  # without those of the run
-    arguments: Sequence[str | int | bytes] = ()  # none for a hit of a run
+    group: Group | None  # None for a hit with several views or with options
+    keys: Sequence[str]  # without those of the group
+    arguments: Sequence[str | int | bytes] = ()  # none for a hit of a group
 
 
 def entry_of_view(view: PlainView, *, prefix: str) -> Entry:
@@ -129,7 +124,7 @@ def entry_of_view(view: PlainView, *, prefix: str) -> Entry:
         key_names.append(f"{starts.window}{second_id}:{subject}")
     for start in starts.of_subject:
         key_names.append(start + subject)
-    run = _run_of_view(
+    group = _group_of_view(
         starts,
         0,  # hits that rate.lua counted, which runs only with partitions
         newcomers_of(has_new_cookie=view.has_new_cookie),
@@ -137,7 +132,7 @@ def entry_of_view(view: PlainView, *, prefix: str) -> Entry:
         int(view.is_seen),
         len(key_names),
     )
-    return Entry(run, key_names)
+    return Entry(group, key_names)
 
 
 def entry_of_call(call: Call[Outcome]) -> Entry:
@@ -153,19 +148,19 @@ def entry_of_call(call: Call[Outcome]) -> Entry:
     own_window = others[1 + keys_if_seen]
     first_of_model = len(others) - len(part_keys.of_model)
     key_names = [rate, total, *others[:first_of_model]]
-    run = _run(
+    group = _group(
         (unsettled, bucket, changed, minute_visitors, *others[first_of_model:]),
         (counted_hits, newcomers, teller, is_seen, len(key_names)),
         total_start=total.removesuffix(subject),
         window_start=own_window.removesuffix(f"{visitor}:{subject}"),
     )
-    return Entry(run, key_names)
+    return Entry(group, key_names)
 
 
 @lru_cache(maxsize=1024)
-def _run_of_view(starts: ViewKeys, *numbers: int) -> Run:
-    """Returns the run of all views with these keys and numbers, the same object for each."""
-    return _run(
+def _group_of_view(starts: ViewKeys, *numbers: int) -> Group:
+    """Returns the group of all views with these keys and numbers: the same object each time."""
+    return _group(
         (starts.unsettled, starts.bucket, starts.changed, starts.minute_visitors, *starts.of_model),
         numbers,
         total_start=starts.total,
@@ -173,17 +168,17 @@ def _run_of_view(starts: ViewKeys, *numbers: int) -> Run:
     )
 
 
-def _run(
-    run_keys: tuple[str, ...],
+def _group(
+    group_keys: tuple[str, ...],
     numbers: Iterable[str | int],
     *,
     total_start: str,
     window_start: str,
-) -> Run:
-    """Returns a run. The script cuts subject and visitor out of the keys that have these starts."""
+) -> Group:
+    """Returns a group. The script cuts subject and visitor out of keys that have these starts."""
     subject_position = _bytes(total_start) + 1  # in Lua, the first byte is 1
     visitor_position = _bytes(window_start) + 1
-    return Run(run_keys, tuple(map(str, (*numbers, subject_position, visitor_position))))
+    return Group(group_keys, tuple(map(str, (*numbers, subject_position, visitor_position))))
 
 
 def _bytes(text: str) -> int:
@@ -199,30 +194,30 @@ def count_batch(entries: Iterable[Entry]) -> Call[list[Sequence[Reason]] | None]
     """
     key_names: list[str] = []
     arguments: list[Any] = []
-    keys_of_last_run: Sequence[str] = ()
-    for run, entries_of_run in groupby(entries, attrgetter("run")):
+    keys_of_last_group: Sequence[str] = ()
+    for group, entries_of_group in groupby(entries, attrgetter("group")):
         # The index of the number of hits, which is known only after the loop over them.
         count_index = len(arguments) + 1
-        if run is None:
-            arguments += ("other", 0)
-        elif run.keys == keys_of_last_run:
-            arguments += ("same", 0, *run.arguments)
+        if group is None:
+            arguments += ("whole hits", 0)
+        elif group.keys == keys_of_last_group:
+            arguments += ("keys as before", 0, *group.arguments)
         else:
-            arguments += ("alike", 0, *run.arguments)
-            key_names += run.keys
-            keys_of_last_run = run.keys
-        for entry in entries_of_run:
+            arguments += ("new keys", 0, *group.arguments)
+            key_names += group.keys
+            keys_of_last_group = group.keys
+        for entry in entries_of_group:
             arguments[count_index] += 1
             key_names += entry.keys
-            if run is None:
+            if group is None:
                 arguments += (len(entry.keys), len(entry.arguments), *entry.arguments)
-    return Call("record_batch", key_names, arguments, _reasons, absent=None)
+    return Call("readtrack.buffer/record_batch", key_names, arguments, _reasons, absent=None)
 
 
 def _reasons(answers: Sequence[Any]) -> list[Sequence[Reason]]:
     """Returns the reasons why views of each hit did not count.
 
-    The script answers with one code for a hit of a run, and with a list of codes for another hit.
+    The script answers with one code for a hit of a group, and with a list of codes for another hit.
     """
     reasons: list[Sequence[Reason]] = []
     for answer in answers:

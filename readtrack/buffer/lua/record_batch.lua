@@ -1,17 +1,17 @@
 -- Records the views of many hits, in their order.
 -- Guarantees: those of view.lua, for each hit. Sent again, it counts none of them twice.
--- KEYS and ARGV: runs of hits, each with its own KEYS and ARGV. A run begins with its kind and its number of hits,
---   which are
---   "alike": hits of one view each without options, of one model and minute.
+-- KEYS: those of the groups of hits, one group after the other. ARGV: for each group its kind and its number of hits, then
+--   what belongs to the kind:
+--   "new keys": hits of one view each without options, of one model and minute.
 --     ARGV: those of record.lua from 1 to 4, number of keys of each hit, where the subject begins in its total's key,
 --       and where the visitor begins in the window's (bytes from 1)
---     KEYS of the run: unsettled, trending bucket, changed, model's visitors of the minute, what the parts need with the
+--     KEYS of the group: unsettled, trending bucket, changed, model's visitors of the minute, what the parts need with the
 --       model;
 --     KEYS of each hit: rate, total, hll (or total again), what the parts need where the page was seen, window[, other window],
 --       what the parts need with the subject
---   "same": the same, with the KEYS of the run before for the run
---   "other": hits of any kind; each has the KEYS of record.lua and its ARGV, behind the number of both
--- Returns: per hit of a run of "other" what record.lua returns, of all others a number
+--   "keys as before": likewise, but the group has the KEYS of the group before, which are not sent again
+--   "whole hits": hits of any kind; each has the KEYS of record.lua and its ARGV, behind the number of both
+-- Returns: per hit of a group of "whole hits" what record.lua returns, of all others a number
 -- common.lua
 -- parts: functions
 local function record(KEYS, ARGV)
@@ -21,7 +21,7 @@ end
 local outcomes, next_key, next_arg = {}, 1, 1
 local unsettled, bucket, changed, minute_visitors, model_key
 
-local function record_alike(number_of_hits)
+local function record_group(number_of_hits)
   local counted_hits, newcomers, teller, is_seen, keys_per_hit, subject_at, visitor_at =
     unpack(ARGV, next_arg, next_arg + 6)
   next_arg = next_arg + 7
@@ -44,7 +44,7 @@ local function record_alike(number_of_hits)
   end
 end
 
-local function record_other(number_of_hits)
+local function record_whole_hits(number_of_hits)
   for _ = 1, number_of_hits do
     local number_of_keys, number_of_args = ARGV[next_arg], ARGV[next_arg + 1]
     next_arg = next_arg + 2
@@ -64,15 +64,15 @@ end
 while next_arg <= #ARGV do
   local kind, number_of_hits = ARGV[next_arg], ARGV[next_arg + 1]
   next_arg = next_arg + 2
-  if kind == 'other' then
-    record_other(number_of_hits)
+  if kind == 'whole hits' then
+    record_whole_hits(number_of_hits)
   else
-    if kind == 'alike' then
+    if kind == 'new keys' then
       unsettled, bucket, changed, minute_visitors = unpack(KEYS, next_key, next_key + 3)
       model_key = next_key + 4
       next_key = model_key + MODEL_KEYS
     end
-    record_alike(number_of_hits)
+    record_group(number_of_hits)
   end
 end
 return outcomes

@@ -1,0 +1,19 @@
+"""The setting BUFFER: how long views wait."""
+
+from typing import NamedTuple
+
+from readtrack.conf import cached_setting, conf, with_defaults
+
+
+class BufferOptions(NamedTuple):
+    """The keys of BUFFER, their types and their defaults."""
+
+    # fmt: off
+    seconds: int = 0  # seconds that views wait in a process, to be sent together; 0: each page sends its own
+    # fmt: on
+
+
+@cached_setting(maxsize=1)
+def buffer_options() -> BufferOptions:
+    """Returns the values of BUFFER, with defaults for those that the site leaves out."""
+    return with_defaults(conf.of_part("BUFFER"), BufferOptions)
