@@ -22,11 +22,11 @@ class Examples:
     @property
     def is_full(self) -> bool:
         """True if no further line is needed."""
-        self._seen += 1
-        return len(self.texts) >= MOST or self._seen > LINES_SEARCHED
+        return len(self.texts) >= MOST or self._seen >= LINES_SEARCHED
 
     def add(self, raw: bytes, line: Line | None, subject: str | None, *, reason: str) -> None:
         """Adds a line, unless there are enough that count or do not count for the same reason."""
+        self._seen += 1
         kind = reason or ("counted" if subject else "not resolved")
         if self._of_kind[kind] >= MOST_OF_A_KIND:
             return

@@ -14,7 +14,7 @@ NAMED_HOSTS = 5  # other hosts that the note names
 
 
 class Hosts:
-    """Tells lines of this site from those of other hosts, which it counts."""
+    """Tells this site's hosts from others, and counts the lines of these."""
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         """Takes the names of the site's hosts, by default those of ALLOWED_HOSTS and the
@@ -32,17 +32,20 @@ class Hosts:
         self._unnamed = 0  # lines of further hosts
 
     def has(self, host: str) -> bool:
-        """Returns True for a host of this site, and for "", which says no host.
+        """Returns True for a host of this site."""
+        is_own = self._known.get(host)
+        if is_own is None:
+            is_own = any(name == "*" or is_same_domain(host, name) for name in self._own)
+            if len(self._known) < MOST_HOSTS:
+                self._known[host] = is_own
+        return is_own
 
-        Counts a line of any other host.
-        """
-        if not host or self._is_own(host):
-            return True
+    def count(self, host: str) -> None:
+        """Counts a line of another host."""
         if host in self._others or len(self._others) < MOST_HOSTS:
             self._others[host] += 1
         else:
             self._unnamed += 1
-        return False
 
     def note(self) -> str:
         """Returns which other hosts have how many lines; "" if there are none."""
@@ -57,14 +60,6 @@ class Hosts:
             f"{' and others' if is_longer else ''}. The site's hosts are those of ALLOWED_HOSTS and"
             " the 'own_hosts' of NUMBERS, unless --host names them."
         )
-
-    def _is_own(self, host: str) -> bool:
-        is_own = self._known.get(host)
-        if is_own is None:
-            is_own = any(name == "*" or is_same_domain(host, name) for name in self._own)
-            if len(self._known) < MOST_HOSTS:
-                self._known[host] = is_own
-        return is_own
 
 
 def printable(text: str) -> str:

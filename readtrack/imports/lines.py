@@ -69,6 +69,7 @@ _HAPROXY = re.compile(
 _ESCAPE = re.compile(r'\\(?:x([0-9A-Fa-f]{2})|(["\\]))')
 # A product and its version, as user agents begin.
 _PRODUCT = re.compile(r"(?!HTTP/)[A-Za-z][\w.-]*/\d")
+_COLUMNS = b"#Fields:"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _COLOUR = rb"(?:\x1b\[[\d;]{0,9}m)?"
@@ -146,6 +147,12 @@ def parser(
         return None
 
     return parse
+
+
+def is_head(raw: bytes) -> bool:
+    """Returns True for the line of a W3C log that names the columns of those after it."""
+    # The first test is for all lines of all logs, and quick.
+    return _COLUMNS in raw and _without_prefix(raw).startswith(_COLUMNS)
 
 
 def is_comment(raw: bytes) -> bool:

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from readtrack.doctor.wording import counted
-from readtrack.imports import entries, ledger, lines, reads, tables, totals, undo, weblog
+from readtrack.imports import entries, ledger, lines, reads, tables, totals, undo, weblog, workers
 from readtrack.management.subcommands.base import Subcommand, progress_bar
 
 REASONS = 20  # the most frequent reasons for lines that did not count, which are printed
@@ -46,6 +46,13 @@ def time(text: str) -> datetime:
     return at if at.tzinfo else timezone.make_aware(at)
 
 
+def jobs(text: str) -> int:
+    """Returns the number of processes in an argument. Raises ArgumentTypeError for other texts."""
+    if not text.isdecimal() or not 1 <= int(text) <= workers.MOST:
+        raise ArgumentTypeError(f"{text!r} is no number of processes from 1 to {workers.MOST}")
+    return int(text)
+
+
 class Import(Subcommand):
     """Takes over views from logs and from other apps."""
 
@@ -74,7 +81,8 @@ is killed and repeated; views that came after it stay. Then import it again, wit
 stay as they are.
 Standard input is not read. Give --until the moment when readtrack went live, because what came after it is counted
 already. JSON of nginx, Caddy, Traefik, CloudFront, Akamai, Cloudflare, Azure, Google Cloud and Vercel is read by itself,
-other JSON with --field. --dry-run also shows how some lines were understood.
+other JSON with --field. --dry-run also shows how some lines were understood. --jobs 2 lets two more processes judge the
+lines of large logs, and counts the same.
 A list of totals is a CSV file with a column `views`, and a column `path` (an address) or `object` (such as
 news.post:1), or an export of GoatCounter. Each list counts once. If a row of it has no number of views, nothing is imported.
 A table of reads with times (--read-until) is for models with positions. --category may then be a generic foreign key;
@@ -195,6 +203,13 @@ a row without an object stands for everything of its model. Each import of a tab
             action="store_true",
             help="take back what the import of a file has added, so that it may be imported again",
         )
+        parser.add_argument(
+            "--jobs",
+            type=jobs,
+            default=1,
+            metavar="N",
+            help="processes that judge the lines of logs side by side; 1, by default, is this one alone",
+        )
         parser.add_argument("--dry-run", action="store_true", help="only report")
 
     def handle(self, *, command: BaseCommand, dry_run: bool, verbosity: int, **options: Any) -> str:
@@ -289,6 +304,7 @@ def _report(*, dry_run: bool, verbosity: int, options: dict[str, Any]) -> ledger
             count_robots=options["count_robots"],
             again=options["again"],
             dry_run=dry_run,
+            jobs=options["jobs"],
             progress=bar.update,
         )
         return importer.run(paths)

@@ -1,5 +1,5 @@
 """Imports the views in a web server's logs. Lines are judged as live hits are, at the times that
-the log has.
+the log has: by `judging` each by itself, and here after the lines before it.
 """
 
 import re
@@ -11,18 +11,18 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from readtrack.conf import conf
 from readtrack.doctor.wording import counted
 from readtrack.flush.run import flush
-from readtrack.hits import addresses, exclusions, hit, visitors
-from readtrack.imports import ledger, lines, logs
+from readtrack.hits import addresses
+from readtrack.imports import judging, ledger, logs
 from readtrack.imports.examples import Examples
-from readtrack.imports.hosts import Hosts, printable
-from readtrack.imports.line import Line
+from readtrack.imports.hosts import printable
+from readtrack.imports.judging import Judge, Judged
 from readtrack.imports.models import Import
-from readtrack.imports.pages import Pages
+from readtrack.imports.rules import Rules
+from readtrack.imports.workers import Chunk, Workers
 from readtrack.models import FlushRun, Reset
 from readtrack.store.limits import rate_limit
 from readtrack.subjects import subject_column
@@ -55,11 +55,6 @@ def reset_time(subject: str) -> int:
     return resets.values_list("redis_time", flat=True).first() or 0
 
 
-def _refusal_of(method: str, status: int, agent: str | None) -> str:
-    """Returns why such a request cannot count; "" if it can."""
-    return hit.refusal(method, status, {"HTTP_USER_AGENT": agent}) or ""
-
-
 @lru_cache(maxsize=4096)
 def _pattern_of(path: str) -> str:
     """Returns the pattern of a path: without its numbers, and without characters that control a
@@ -84,31 +79,6 @@ class _CountedBefore:
         if self._range is None or end <= self._range.start:
             return 0
         return self._range.redis_time
-
-
-class RawLine(NamedTuple):
-    """A line as the log has it."""
-
-    text: bytes
-    start: int  # bytes of the log
-    end: int
-    is_new: bool  # False for a line that has counted, or was judged, in an earlier import
-
-
-def _names_another(forwarded: str, address: str) -> bool:
-    """Returns True if X-Forwarded-For has addresses, but not the one that a line counts for."""
-    if not forwarded or not conf.PROXIES:  # 0 says that nobody forwards
-        return False
-    words = [addresses.without_port(word.strip()) for word in forwarded.split(",")]
-    networks = {addresses.network_of(word) for word in words} - {""}
-    return bool(networks) and address not in networks
-
-
-def _client_of(line: Line) -> str:
-    """Returns the address of the client, also behind trusted proxies; "" if the log has none."""
-    if line.forwarded:
-        return addresses.network(line.address, line.forwarded) or line.address
-    return line.address
 
 
 @dataclass
@@ -160,6 +130,20 @@ class Recent:
                 self.forgotten += 1
 
 
+def _chunks_of(file: logs.LogFile) -> Iterator[Chunk]:
+    """Yields the lines of the file, LINES_AT_ONCE at once. The last chunk has fewer, or none."""
+    raw_lines = file.lines()
+    is_over = False
+    while not is_over:
+        texts: list[bytes] = []
+        ends: list[int] = []
+        for text, end in islice(raw_lines, LINES_AT_ONCE):
+            texts.append(text)
+            ends.append(end)
+        is_over = len(texts) < LINES_AT_ONCE
+        yield Chunk(texts, ends, file.digest(), file.read())
+
+
 @dataclass(kw_only=True)
 class Importer:
     """One import of one or more files, as if they were one log.
@@ -167,29 +151,38 @@ class Importer:
     A visitor's windows reach from one file into the next one.
     """
 
-    form: str = "auto"  # see `lines.parser`
-    fields: Mapping[str, str] = field(default_factory=dict)  # see `lines.parser`
-    where: Sequence[tuple[str, str]] = ()  # see `lines.parser`
-    is_decoded: bool = False  # see `lines.parser`
-    hosts: Sequence[str] = ()  # see `Hosts`
+    # See `Rules` for these.
+    form: str = "auto"
+    fields: Mapping[str, str] = field(default_factory=dict)
+    where: Sequence[tuple[str, str]] = ()
+    is_decoded: bool = False
+    hosts: Sequence[str] = ()
     since: datetime | None = None
     until: datetime | None = None
-    count_robots: bool = False  # counts lines without a user agent, which may be those of robots
+    count_robots: bool = False
     again: bool = False  # judges lines again that did not count in an earlier import
     dry_run: bool = False
+    jobs: int = 1  # processes that judge lines; 1 for this one alone
     progress: Callable[[int], object] = int  # called with numbers of bytes read
 
     def __post_init__(self) -> None:
         self.report = ledger.Report()
-        self._parse = self._parser()
-        self._pages = Pages()
+        self._rules = Rules(
+            form=self.form,
+            fields=tuple(self.fields.items()),
+            where=tuple(self.where),
+            is_decoded=self.is_decoded,
+            hosts=tuple(self.hosts),
+            since=self.since,
+            until=self.until,
+            count_robots=self.count_robots,
+        )
+        self._judge = Judge(self._rules)
+        self._workers: Workers | None = None
         self._reset_time = lru_cache(maxsize=200_000)(reset_time)
-        self._refusal_of = lru_cache(maxsize=8192)(_refusal_of)
         self._rates = Recent(rate_limit().seconds)
         self._views = Recent(conf.WINDOW or 1)
         self._batch = ledger.Batch()
-        self._hosts = Hosts(self.hosts)
-        self._has_agents = True  # the lines of the file that is read say the user agent
         self._robots = 0  # lines of the file that would count but for a robot's user agent
         self._has_people = False  # a line of the file has no robot's user agent, and could count
         self._examples = Examples()
@@ -200,17 +193,6 @@ class Importer:
         # New lines that show an object, and whose X-Forwarded-For names another address.
         self._not_believed = 0
         self._kept = 0  # views that counted in an earlier import, and would not count now
-
-    def _parser(self) -> lines.Parser:
-        """Returns what parses the lines of a log."""
-        return lines.parser(self.form, self.fields, where=self.where, is_decoded=self.is_decoded)
-
-    @property
-    def _times(self) -> str:
-        """The times between which lines are imported, as the record of an import keeps them."""
-        if self.since is None and self.until is None:
-            return ""
-        return f"{self.since or ''}/{self.until or ''}"
 
     def run(self, paths: Sequence[str]) -> ledger.Report:
         """Imports the files. Importing them again, also after a kill, counts every line once.
@@ -230,6 +212,8 @@ class Importer:
             if unfinished and not self.dry_run:
                 # A Redis that was restored from before the last flush catches up with SQL first.
                 flush()
+            if unfinished and self.jobs > 1:
+                self._workers = stack.enter_context(Workers(self._rules, jobs=self.jobs))
             records = {record.source: record for record in Import.objects.filter(until__gt=0)}
             for file in unfinished:
                 self._take(file, records)
@@ -247,7 +231,7 @@ class Importer:
         """
 
         def first_time(file: logs.LogFile) -> float:
-            parse = self._parser()
+            parse = self._judge.parser()
             for comment in file.head:
                 parse(comment)
             line = parse(file.first.strip())
@@ -263,7 +247,7 @@ class Importer:
 
     def _identify(self, file: logs.LogFile) -> None:
         """Finds out where the import of the file goes on. Notes if lines are passed over."""
-        file.identify(times=self._times, again=self.again, dry_run=self.dry_run)
+        file.identify(times=self._rules.times, again=self.again, dry_run=self.dry_run)
         if file.lost:
             self.report.notes.append(
                 f"{file.name}: Redis lost its data during an earlier import;"
@@ -295,10 +279,10 @@ class Importer:
         if file.record.pk is None and not self.dry_run:
             self._identify(file)  # again, because a file before this one may be a copy of it
             file.record.save()
-        self._has_agents = self._finds_agent(file)
+        has_agents = self._finds_agent(file)
         self._robots = 0
         self._has_people = False
-        self._read(file)
+        self._read(file, has_agents=has_agents)
         self._note_robots(file)
         if file.is_damaged:
             self.report.notes.append(f"{file.name} is damaged after what was read.")
@@ -333,10 +317,10 @@ class Importer:
         Servers write `-` both for a robot that sends no agent and where they leave agents out. In a
         log that leaves them out, it is so in each line.
         """
-        self._parse = self._parser()
+        parse = self._judge.parser()
         has_empty_agent = False
         for text, _end in islice(file.lines(), LINES_UNTIL_AGENT):
-            line = self._parse(text)
+            line = parse(text)
             if line is None:
                 continue
             if line.agent:
@@ -349,92 +333,102 @@ class Importer:
             )
         return not has_empty_agent
 
-    def _read(self, file: logs.LogFile) -> None:
+    def _read(self, file: logs.LogFile, *, has_agents: bool) -> None:
         """Judges all lines of a file, and adds those that count by the batch."""
-        self._parse = self._parser()
         earlier_imports = [_CountedBefore(earlier) for earlier in file.earlier]
-        raw_lines = file.lines()
         position = 0
         bytes_read = 0
         unsaved_lines = 0
-        is_over = False
-        while not is_over:
-            chunk = list(islice(raw_lines, LINES_AT_ONCE))
-            position = self._judge_all(file, chunk, earlier_imports, start=position)
-            self.report.read += len(chunk)
-            file.digest()
-            self.progress(file.read() - bytes_read)
-            bytes_read = file.read()
-            unsaved_lines += len(chunk)
-            is_over = len(chunk) < LINES_AT_ONCE
+        for chunk, judged in self._judged(file, has_agents=has_agents):
+            position = self._count_all(file, chunk, judged, earlier_imports, start=position)
+            line_count = len(chunk.texts)
+            self.report.read += line_count
+            self.progress(chunk.bytes_read - bytes_read)
+            bytes_read = chunk.bytes_read
+            unsaved_lines += line_count
+            is_over = line_count < LINES_AT_ONCE
             is_full = self._batch.is_full or unsaved_lines >= LINES_UNTIL_SAVED
             if is_over or is_full:
-                self._save(file, position=position, is_over=is_over)
+                self._save(file, chunk.digest, position=position, is_over=is_over)
                 unsaved_lines = 0
 
-    def _judge_all(
+    def _judged(
+        self, file: logs.LogFile, *, has_agents: bool
+    ) -> Iterator[tuple[Chunk, list[Judged]]]:
+        """Yields the chunks of the file in their order, each with what is known of its lines."""
+        chunks = _chunks_of(file)
+        if self._workers is not None:
+            yield from self._workers.judged(
+                chunks, has_agents=has_agents, needs_lines=self._needs_examples
+            )
+            return
+        self._judge.begin(0, has_agents=has_agents)
+        for chunk in chunks:
+            yield chunk, self._judge.judge_all(chunk.texts)
+
+    def _needs_examples(self) -> bool:
+        """Returns True if lines are to be shown as they were understood."""
+        return self.dry_run and not self._examples.is_full
+
+    def _count_all(
         self,
         file: logs.LogFile,
-        raw_lines: Sequence[tuple[bytes, int]],
+        chunk: Chunk,
+        judged_lines: Sequence[Judged],
         earlier_imports: Sequence[_CountedBefore],
         *,
         start: int,
     ) -> int:
-        """Judges lines, and counts the reasons why lines do not count.
+        """Counts the lines of a chunk, and the reasons why lines do not count.
 
-        Each line is given with the position of its end, `start` is where the first one starts.
-        `earlier_imports` are other imports of the file. Returns the position after the last line.
+        `start` is where the first line starts. `earlier_imports` are other imports of the file.
+        Returns the position after the last line.
         """
-        parsed = [self._line_of(text) for text, _end in raw_lines]
-        self._pages.prepare(self._paths_that_can_count(parsed))
-        for (text, end), line in zip(raw_lines, parsed, strict=True):
-            counted_at = max((earlier.time_of(end) for earlier in earlier_imports), default=0)
-            has_counted = bool(counted_at) and self._counts_still(line, counted_at)
+        for text, end, judged in zip(chunk.texts, chunk.ends, judged_lines, strict=True):
+            has_counted = bool(earlier_imports) and self._has_counted(judged, end, earlier_imports)
             is_before_position = end <= file.position
             is_new = not is_before_position and not has_counted
-            reason = self._judge(file, line, RawLine(text, start, end, is_new))
+            reason = self._count(file, judged, is_new=is_new)
             if not is_new:
                 # The line was judged again for its windows: a repeat in a new line must not count.
-                self._kept += not is_before_position and reason not in {"", "outside the times"}
+                self._kept += not is_before_position and reason not in {"", judging.OUTSIDE}
                 reason = "imported before"
+            elif judged.subject and not reason:
+                self._batch.add_line(start=start, end=end)
             if reason:
                 self.report.skipped[reason] += 1
-            if self.dry_run:
-                self._note_example(text, line, reason)
+            if self._needs_examples():
+                self._note_example(text, judged, reason)
             start = end
         return start
 
-    def _paths_that_can_count(self, parsed: Iterable[Line | None]) -> set[str]:
-        """Returns the paths of those lines that can count if the path shows an object."""
-        paths = set()
-        for line in parsed:
-            if line is None or line.path in self._pages or self._is_outside(line.at):
-                continue
-            if not self._refusal_of(line.method, line.status, line.agent):
-                paths.add(line.path)
-        return paths
-
-    def _note_example(self, raw: bytes, line: Line | None, reason: str) -> None:
+    def _note_example(self, raw: bytes, judged: Judged, reason: str) -> None:
         """Notes how the line was understood, if it is an example."""
-        if self._examples.is_full or reason == "comment":
+        if reason == judging.COMMENT:
             return
-        subject = self._pages.look_up(line.path).subject if line else None
+        line = judged.line
+        subject = self._judge.pages.look_up(line.path).subject if line else None
         self._examples.add(raw, line, subject, reason=reason)
 
-    def _counts_still(self, line: Line | None, counted_at: int) -> bool:
-        """Returns True if the line has counted, and what it shows was not reset since that time (µs
-        of Redis's clock).
+    def _has_counted(
+        self, judged: Judged, end: int, earlier_imports: Sequence[_CountedBefore]
+    ) -> bool:
+        """Returns True if the line that ends there has counted by one of these imports, and what it
+        shows was not reset since.
         """
-        subject = self._pages.look_up(line.path).subject if line else None
+        counted_at = max(earlier.time_of(end) for earlier in earlier_imports)
+        if not counted_at:
+            return False
+        subject = self._judge.pages.look_up(judged.path).subject if judged.path else None
         return not subject or self._reset_time(subject) < counted_at
 
-    def _save(self, file: logs.LogFile, *, position: int, is_over: bool) -> None:
+    def _save(self, file: logs.LogFile, digest: str, *, position: int, is_over: bool) -> None:
         """Adds the batch to the counts, and begins a new one. Reports views that could not be
         added.
 
-        `position` is where the batch ends in the log. It is stored if something of the log has
-        counted since it was opened. Otherwise the arguments or the settings may be wrong, and the
-        next import judges these lines again.
+        `position` is where the batch ends in the log, and `digest` that of the log up to there. The
+        position is stored if something of the log has counted since it was opened. Otherwise the
+        arguments or the settings may be wrong, and the next import judges these lines again.
         """
         batch = self._batch
         self._batch = ledger.Batch()
@@ -443,7 +437,7 @@ class Importer:
         file.has_counted = file.has_counted or bool(batch.views)
         if not batch.views and not (is_over and file.has_counted):
             return
-        refused = ledger.add(file.record, batch, position=position, digest=file.digest())
+        refused = ledger.add(file.record, batch, position=position, digest=digest)
         for subject, views in refused.items():
             self.report.counted -= views
             reason = (
@@ -465,59 +459,38 @@ class Importer:
             f" {last:%Y-%m-%d %H:%M} UTC."
         )
 
-    def _judge(self, file: logs.LogFile, line: Line | None, raw: RawLine) -> str:
+    def _count(self, file: logs.LogFile, judged: Judged, *, is_new: bool) -> str:
         """Puts a new line into the batch if it is a view. Returns the reason why it does not count,
         or "".
 
         A line that was imported before only enters its windows. If no view says what a path shows,
         the path is counted in the report, and there is no reason.
         """
-        if line is None:
-            return "comment" if lines.is_comment(raw.text) else "malformed"
-        if self._is_outside(line.at):
-            if raw.is_new:
-                file.record.times = self._times
-            return "outside the times"
-        file.note_time(int(line.at.timestamp()))
-        reason = self._refusal(line)
-        if reason:
-            return reason
-        page = self._pages.look_up(line.path)
-        if page.error:
-            self._note_failure(line.path, page.error)
-            return "lookup failed"
-        if page.subject:
-            return self._visit(line, page.subject, raw)
-        if page.subject is not None:
-            return "no such object"
-        if raw.is_new:
-            self._count_not_resolved(line.path)
+        if judged.at is None:
+            if is_new and judged.reason == judging.OUTSIDE:
+                file.record.times = self._rules.times
+            return judged.reason
+        file.note_time(int(judged.at))
+        self._has_people = self._has_people or judged.is_of_person
+        if is_new and judged.address:
+            self._count_address(judged)
+        if judged.reason:
+            self._note_refusal(judged)
+            return judged.reason
+        if judged.subject:
+            return self._visit(judged, judged.subject, at=judged.at, is_new=is_new)
+        if is_new:
+            self._count_not_resolved(judged.path)
         return ""
 
-    def _line_of(self, text: bytes) -> Line | None:
-        """Returns the line of the log; None for a malformed one."""
-        line = self._parse(text)
-        if line is None or self._has_agents:
-            return line
-        return line._replace(agent=None)
-
-    def _refusal(self, line: Line) -> str:
-        """Returns why a request cannot count, whatever it shows; "" if it can."""
-        if not line.is_visit:
-            return "no visit"
-        if line.host and not self._hosts.has(line.host):
-            return "other host"
-        reason = self._refusal_of(line.method, line.status, line.agent)
-        if reason == "bot":
+    def _note_refusal(self, judged: Judged) -> None:
+        """Notes what the report tells of a line that cannot count."""
+        if judged.reason == judging.BOT:
             self._robots += 1
-        elif reason == "" or reason == "agent":
-            self._has_people = True
-        return reason
-
-    def _is_outside(self, at: datetime) -> bool:
-        """Returns True for a time before `since`, or not before `until`."""
-        is_before = self.since is not None and at < self.since
-        return is_before or (self.until is not None and at >= self.until)
+        elif judged.reason == judging.OTHER_HOST:
+            self._judge.hosts.count(judged.detail)
+        elif judged.reason == judging.FAILED:
+            self._note_failure(judged.path, judged.detail)
 
     def _count_not_resolved(self, path: str) -> None:
         """Counts the pattern of a path."""
@@ -537,34 +510,27 @@ class Importer:
                 " READTRACK['IMPORTS'] may find its object."
             )
 
-    def _visit(self, line: Line, subject: str, raw: RawLine) -> str:
-        """Judges a line that shows an object. Returns the reason why it does not count, or ""."""
-        address = _client_of(line)
-        if not address:
-            return "no address"
-        if line.agent is None and not self.count_robots:
-            return "no agent"
-        if raw.is_new:
-            self._count_address(line, address)
-        if conf.EXCLUDE and exclusions.is_excluded_line(line.path, address):
-            return "excluded"
-        visitor = visitors.logged(address, line.agent or "", at=line.at)
-        reason = self._repeat(visitor.fallback_id, subject, at=line.at.timestamp())
-        if reason == "" and raw.is_new:
+    def _visit(self, judged: Judged, subject: str, *, at: float, is_new: bool) -> str:
+        """Counts a line that shows an object, at that time (s since 1970). Returns the reason why it
+        does not count, or "".
+        """
+        reason = self._repeat(judged.same_visitor, subject, at=at)
+        if reason == "" and is_new:
             self.report.counted += 1
-            self._batch.add(subject, visitor=visitor.id, at=line.at)
-            self._batch.add_line(start=raw.start, end=raw.end)
+            self._batch.add(
+                subject, visitor=judged.visitor, at=datetime.fromtimestamp(at, timezone.utc)
+            )
         return reason
 
-    def _count_address(self, line: Line, address: str) -> None:
+    def _count_address(self, judged: Judged) -> None:
         """Counts a line of the address, unless there are so many addresses that no proxy is meant.
 
         It also counts lines whose X-Forwarded-For names another address. `_note_doubts` looks at
         the numbers.
         """
         if len(self._addresses) <= FEW_ADDRESSES:
-            self._addresses[address] += 1
-        if _names_another(line.forwarded, address):
+            self._addresses[judged.address] += 1
+        if judged.names_another:
             self._not_believed += 1
 
     def _repeat(self, visitor: str, subject: str, *, at: float) -> str:
@@ -581,7 +547,7 @@ class Importer:
     def _note_doubts(self, files: Sequence[logs.LogFile]) -> None:
         """Notes signs that the counts may be wrong. `files` are the files that were read."""
         notes = self.report.notes
-        if note := self._hosts.note():
+        if note := self._judge.hosts.note():
             notes.append(note)
         line_count = self._addresses.total()
         if line_count >= MANY_LINES and len(self._addresses) <= FEW_ADDRESSES:

@@ -1,5 +1,5 @@
-"""Taking over a web server's log: lines per second beside merely unpacking it, peak memory, and the
-processor's time beside GoAccess's for the same log.
+"""Taking over a web server's log: lines per second beside merely unpacking it, peak memory, the
+processor's time beside GoAccess's for the same log, and what further processes change.
 """
 
 import gzip
@@ -27,6 +27,8 @@ POSTS = 2_000
 LINES = (100_000, 400_000)
 PAIRS = 3
 PAIR_LINES = 200_000
+FILES = (2, 4)  # pieces of one log
+JOBS = (1, 2)
 START = datetime(2026, 3, 1, tzinfo=timezone.utc)
 
 
@@ -48,6 +50,7 @@ def main() -> None:
         rows,
     )
     _beside_goaccess(first)
+    _side_by_side(first)
 
 
 def _beside_goaccess(first: int) -> None:
@@ -72,12 +75,40 @@ def _beside_goaccess(first: int) -> None:
     table(f"Processor's time for {PAIR_LINES:,} lines (at most 3.5 ×)", rows)
 
 
-def _goaccess_seconds(path: Path) -> float:
+def _side_by_side(first: int) -> None:
+    """Prints the time on the clock and that of the processor for a log in pieces, whose lines are
+    judged by this process or by others.
+    """
+    rows: list[tuple[str, ...]] = [("", "GoAccess", *(f"--jobs {jobs}" for jobs in JOBS))]
+    with tempfile.TemporaryDirectory() as folder:
+        packed = Path(folder) / "packed.gz"
+        for count in FILES:
+            _write(packed, lines=PAIR_LINES, first=first)
+            texts = gzip.decompress(packed.read_bytes()).splitlines(keepends=True)
+            size = len(texts) // count
+            paths = [Path(folder) / f"access.log.{number}" for number in range(count)]
+            for number, path in enumerate(paths):
+                path.write_bytes(b"".join(texts[number * size : (number + 1) * size]))
+            row = [f"{count} files"]
+            if shutil.which("goaccess"):
+                row.append(f"{_goaccess_seconds(*paths):.1f} s of the processor")
+            else:
+                row.append("not installed")
+            for jobs in JOBS:
+                Import.objects.all().delete()
+                flush()
+                spent = _imported(*paths, jobs=jobs)
+                row.append(f"{spent.seconds:.1f} s, {spent.processor:.1f} s of the processor")
+            rows.append(tuple(row))
+    table(f"{PAIR_LINES:,} lines in files side by side, on {os.cpu_count()} processors", rows)
+
+
+def _goaccess_seconds(*paths: Path) -> float:
     """Returns the seconds of the processor that GoAccess takes for a report of the log."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    report = path.with_suffix(".json")
+    report = paths[0].with_suffix(".json")
     subprocess.run(
-        ["goaccess", path, "--log-format=COMBINED", "-o", report, "--no-global-config"],
+        ["goaccess", *paths, "--log-format=COMBINED", "-o", report, "--no-global-config"],
         check=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -117,8 +148,8 @@ def _unpacked(path: Path) -> float:
     return perf_counter() - start
 
 
-def _imported(path: Path) -> Spent:
-    """Imports the log in a fork."""
+def _imported(*paths: Path, jobs: int = 1) -> Spent:
+    """Imports the log in a fork. The processor's time includes that of its processes."""
     from django.db import connections
 
     connections.close_all()
@@ -127,8 +158,10 @@ def _imported(path: Path) -> Spent:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         start = perf_counter()
         processor = process_time()
-        report = Importer().run([str(path)])
+        report = Importer(jobs=jobs).run([*map(str, paths)])
         processor = process_time() - processor
+        judges = resource.getrusage(resource.RUSAGE_CHILDREN)
+        processor += judges.ru_utime + judges.ru_stime
         spent = perf_counter() - start
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         os.write(writer, f"{spent} {report.counted} {grown} {processor}".encode())

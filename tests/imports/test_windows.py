@@ -1,20 +1,18 @@
 """Rate limit and window by the times in a log."""
 
-from datetime import datetime, timezone
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
 from readtrack.imports import weblog
-from readtrack.imports.line import Line
-from readtrack.imports.weblog import Importer, RawLine, Recent
+from readtrack.imports.judging import Judged
+from readtrack.imports.weblog import Importer, Recent
 
 
 def refusal(importer: Importer, visitor: str, subject: str, *, at: float) -> str:
-    line = Line(visitor, datetime.fromtimestamp(at, timezone.utc), "GET", "/", 200, "Firefox")
-    return importer._visit(line, subject, RawLine(b"", 0, 1, is_new=True))
+    judged = Judged("", at, subject=subject, visitor=visitor, same_visitor=visitor)
+    return importer._visit(judged, subject, at=at, is_new=True)
 
 
 def outcomes(*hits: tuple[str, str, float]) -> list[str]:

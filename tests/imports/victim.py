@@ -17,7 +17,9 @@ FUNCTIONS = {"_exchange", "_pipelined", "_execute_with_wrappers", "_execute_comm
 
 
 def main() -> None:
-    """Imports the log that a line names after the step and `import`, or takes it back: `undo`."""
+    """Imports the log that a line names after the step and `import`, with other processes after
+    `jobs`, or takes it back: `undo`.
+    """
     django.setup()
     from readtrack.imports import ledger, undo, weblog
 
@@ -25,7 +27,9 @@ def main() -> None:
 
     def work(words: str) -> object:
         command, path = words.split(" ", 1)
-        return undo.undo(path) if command == "undo" else weblog.Importer().run([path])
+        if command == "undo":
+            return undo.undo(path)
+        return weblog.Importer(jobs=2 if command == "jobs" else 1).run([path])
 
     serve(work)
 
