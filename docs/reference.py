@@ -39,6 +39,7 @@ from readtrack.script import shared, shown
 from readtrack.script import wsgi as script_wsgi
 from readtrack.store import keys
 from readtrack.templatetags.readtrack import register
+from readtrack.threads import reports as threads_reports
 
 # The Python API, by its place: of each class the members that a site uses.
 API: dict[str, tuple[Any, Iterable[str]]] = {
@@ -88,6 +89,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     "script_wsgi": (script_wsgi, ["with_reports"]),
     "script_asgi": (script_asgi, ["with_reports"]),
     "recent": (recent_reports, ["recently_viewed"]),
+    "threads": (threads_reports, threads_reports.__all__),
     "testing": (testing, ["clear"]),
     "rest_framework": (
         rest_framework,

@@ -13,6 +13,7 @@ EVERYTHING = [
     "readtrack",
     "readtrack.numbers",
     "readtrack.script",
+    "readtrack.threads",
     "readtrack.dashboard",
     "readtrack.digest",
     "readtrack.api",

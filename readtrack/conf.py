@@ -54,7 +54,6 @@ class Dots(NamedTuple):
     start_as_read: bool = False  # a new account begins with every category read, in place of none
     anonymous: int = 0  # so many anonymous visitors at once have dots, too, by their cookie: such as 1_000_000, of 58 B each in Redis; 0: none
     stale_for: int = 0  # maximum replica or cache lag in seconds; posts published within it stay unread
-    days: int = 90  # days for which the form "positions" of MODELS knows publications; what is older counts as read
     queryset: str = ""  # path of a function (request, queryset) -> the rows that the user may see, for JSON
 
 
@@ -107,7 +106,7 @@ class Conf:
     PROXIES: Literal["auto"] | int | Sequence[str] = "auto"  # how many, or their addresses or networks, the nearest last; auto: a private peer is one
 
     # Models that are not yours to change
-    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "news_author": "field", "published_field": "field", "publication_notes": 3, "is_news": "path of a function", "read_state": True or "positions" or another form, "boards": ["field"], "is_public": "path of a function"}, or some of these
+    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "news_author": "field", "published_field": "field", "publication_notes": 3, "is_news": "path of a function", "read_state": True or the name of a form}, or some of these, and the keys of parts
 
     # Unread dots
     DOTS: Dots = Dots()  # what is known of each reader, who has dots, and since when

@@ -12,10 +12,9 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.runtime import Context
 
-from readtrack import parts, reports, shipped
+from readtrack import parts, shipped
 from readtrack.page import tags
 from readtrack.page.placeholders import COUNT, DOT, EXACT, UNREAD, WORDS, Placeholder
-from readtrack.page.stream import asked
 
 
 class ReadTrackExtension(Extension):
@@ -29,7 +28,6 @@ class ReadTrackExtension(Extension):
             view_count=_placing(COUNT, WORDS, EXACT),
             unread_dot=_placing(DOT),
             unread_count=_placing(UNREAD),
-            first_unread=first_unread,
         )
         for part in parts.installed():
             environment.globals.update(part.jinja_functions())
@@ -84,10 +82,3 @@ def _stand_in(name: str, part_name: str) -> Callable[..., SafeString]:
         raise TemplateRuntimeError(shipped.missing(f"{name}()", part_name))
 
     return refuse
-
-
-@pass_context
-def first_unread(context: Context, rows: Any, of: Any = None, written: str = "") -> Any:
-    """`{% set post = first_unread(thread.posts) %}` is the first post that is new to the user."""
-    user = tags.user_of(context)
-    return asked(lambda: reports.first_unread(user, rows, of=of, written=written))

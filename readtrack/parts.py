@@ -5,7 +5,7 @@ what it adds, and names none of them, so a part that is not installed costs noth
 migrations, templates and pages of the admin come by INSTALLED_APPS, as those of any app.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.apps import AppConfig, apps
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from readtrack.sql.row_counts import RowCounts
     from readtrack.store.counters import Stored
     from readtrack.store.keys import Key
+    from readtrack.store.read_state.forms import Strategy
+    from readtrack.store.read_state.of_parts import KeysOfPart
     from readtrack.store.scripts import Call
     from readtrack.store.sending import Sending
 
@@ -104,12 +106,15 @@ class PartConfig(AppConfig):
     # one, which the module of that class imports.
     default = False
     needs: Sequence[str] = ()  # the other parts without which this one does not work
+    uses: Sequence[str] = ()  # other parts of which it does more where they are installed
     # The name in READTRACK of the dict with the settings of the part; "" for a part without any.
     setting = ""
     setting_about = ""  # a sentence for the reference: its keys, and what they mean
     scripts: Sequence[str] = ()  # names of the scripts in its folder `lua`, without `.lua`
     # Those of them that are not run a second time, because they would answer that nothing is new.
     scripts_run_once: Sequence[str] = ()
+    forms: Sequence[str] = ()  # names of its forms of read state, for `read_state` in MODELS
+    model_options: Sequence[str] = ()  # keys that it adds to the entries of MODELS
     # True for a part whose pages of the admin show the numbers of the site. The core's page of counts
     # is then not in the list of the admin.
     shows_numbers = False
@@ -237,6 +242,22 @@ class PartConfig(AppConfig):
         """
         return ()
 
+    def read_state_forms(self) -> "Mapping[str, Strategy]":
+        """Returns the forms of read state that are the part's, by the label of the model that has one."""
+        return {}
+
+    def derived_categories(self) -> "Iterable[type[Model]]":
+        """Returns the models of categories without read state of their own: the part makes their dots
+        out of those of other categories.
+        """
+        return ()
+
+    def keys_of_read_state(self) -> "KeysOfPart | None":
+        """Returns how the part copies its keys of read state to SQL and back, and moves them; None for
+        a part without such keys.
+        """
+        return None
+
     def flush_steps(self) -> "type[Steps] | None":
         """Returns the class of what the part does in each flush; None if it does nothing there."""
         return None
@@ -342,6 +363,12 @@ def trend_by_seen() -> bool:
 def show_numbers() -> bool:
     """Returns True if the pages of an installed part show the numbers of the site in the admin."""
     return any(part.shows_numbers for part in installed())
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def model_options() -> tuple[str, ...]:
+    """Returns the keys that all installed parts add to the entries of MODELS."""
+    return tuple(name for part in installed() for name in part.model_options)
 
 
 def models() -> "list[type[Model]]":

@@ -5,7 +5,7 @@ Each imports what it works with when it is called: the models are ready in every
 those that save nothing.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,6 @@ from readtrack.conf import conf, logger
 from readtrack.hits import readers
 from readtrack.models import PendingPublication, Tracked, tracked
 from readtrack.subjects import (
-    board_paths,
     has_read_state,
     is_counted,
     is_news_by_registry,
@@ -70,8 +69,6 @@ def connect() -> None:
             post_delete.connect(on_delete, sender=model, dispatch_uid="readtrack.on_delete")
         if is_owner and is_counted(model):
             pre_save.connect(before_insert, sender=model, dispatch_uid="readtrack.before_insert")
-        if board_paths(model):
-            post_save.connect(on_move, sender=model, dispatch_uid="readtrack.on_move")
 
 
 def _connect_news(model: type[Model]) -> None:
@@ -113,26 +110,6 @@ def on_sign_up(
             logger.error("Redis failed, so dots of the new user %s stay on.", instance.pk)
 
     transaction.on_commit(start, using=using, robust=True)
-
-
-def on_move(
-    sender: type[Model],
-    instance: Model,
-    *,
-    created: bool,
-    raw: bool,
-    using: str,
-    update_fields: Collection[str] | None,
-    **kwargs: Any,
-) -> None:
-    """Receives post_save of a row that is in boards, and places a changed one in them on commit."""
-    if created or raw:
-        return
-    field_names = {path.partition("__")[0] for path in board_paths(sender)}
-    if update_fields is None or field_names.intersection(update_fields):
-        from readtrack.unread.boards import place_on_commit
-
-        place_on_commit(instance, using=using)
 
 
 def on_sign_in(sender: Any, request: Any, user: Any, **kwargs: Any) -> None:

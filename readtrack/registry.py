@@ -1,16 +1,17 @@
 """The setting MODELS: options of models that are not the site's own, which it cannot change."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from readtrack import parts
 from readtrack.conf import cached_setting, conf
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """The options of one model. The fields are the keys that an entry of MODELS may have."""
+    """The options of one model. Beside `of_parts` the fields are the keys that an entry may have."""
 
     # The views of its objects are counted although it does not extend Tracked. The counts are then
     # in a table of readtrack.
@@ -30,18 +31,17 @@ class ModelOptions:
     # Its objects have read state although no `news_for` leads to them. True for the form of the
     # form in DOTS, else the name of a form.
     read_state: bool | str = False
-    # Paths of foreign keys that lead to the boards of a row, which have a dot if a row in them is
-    # unread: ("board", "board__forum"). For the form "positions".
-    boards: tuple[str, ...] = ()
-    # Path of a function that takes a row, and returns True if everybody may see it, so that it gives
-    # its boards a dot.
-    is_public: str | None = None
+    # The keys that installed parts add, as the site gives them.
+    of_parts: Mapping[str, Any] = field(default_factory=dict)
 
 
-KEYS = tuple(ModelOptions.__dataclass_fields__)
+def known_keys() -> tuple[str, ...]:
+    """Returns the keys that an entry of MODELS may have: those of the core and of installed parts."""
+    of_core = [name for name in ModelOptions.__dataclass_fields__ if name != "of_parts"]
+    return (*of_core, *parts.model_options())
 
 
-@cached_setting()
+@cached_setting("INSTALLED_APPS")
 def registry() -> Mapping[str, ModelOptions]:
     """Returns the options by the label of the model in small letters: "shop.product".
 
@@ -60,10 +60,6 @@ def _options(entry: Any) -> ModelOptions:
     field_names = entry.get("news_for")
     if isinstance(field_names, (list, tuple)):
         news_for = tuple(field_names)
-    paths = entry.get("boards")
-    boards: tuple[str, ...] = ()
-    if isinstance(paths, (list, tuple)):
-        boards = tuple(path for path in paths if isinstance(path, str))
     return ModelOptions(
         counted=entry.get("counted") is True,
         news_for=news_for,
@@ -72,8 +68,7 @@ def _options(entry: Any) -> ModelOptions:
         publication_notes=_number(entry.get("publication_notes")),
         is_news=_text(entry.get("is_news")),
         read_state=entry.get("read_state", False),
-        boards=boards,
-        is_public=_text(entry.get("is_public")),
+        of_parts={name: entry[name] for name in parts.model_options() if name in entry},
     )
 
 

@@ -16,9 +16,9 @@ from django.utils import timezone
 from readtrack import parts, subjects
 from readtrack.conf import logger
 from readtrack.models import PendingPublication, Rename
-from readtrack.sql import absent, databases, read_times
+from readtrack.sql import absent, databases
 from readtrack.sql import renaming as sql_renaming
-from readtrack.store import keys, read_state, renaming
+from readtrack.store import keys, renaming
 from readtrack.store.circuit import fail_open
 from readtrack.unread.outbox import outboxes
 
@@ -33,7 +33,6 @@ def rename_model(before: str, after: str, *, pks: Iterable[Any], using: str | No
     `pks` are the primary keys of its rows, `using` is the database of its table.
     """
     _rename_model_in_sql(before, after, pks=pks)
-    read_times.rename_boards(before, after)
     _note(before, after, using=using)
 
 
@@ -42,12 +41,9 @@ def rename_subject(before: str, after: str, *, using: str | None) -> None:
     sql_renaming.rename_subject(before, after)
     for part in parts.installed():
         part.rename(before, after)
-    if read_state.positions_of(subjects.label_in(after)) is not None:
-        read_times.rename(before, after)
     for alias in outboxes():
         rows = PendingPublication.objects.using(alias).filter(subject=before)
         rows.update(subject=after)
-    read_times.rename_boards(before, after)
     _note(before, after, using=using)
 
 
@@ -57,7 +53,6 @@ def _rename_model_in_sql(before: str, after: str, *, pks: Iterable[Any]) -> None
         sql_renaming.rename_model(before, after, pks=pks)
         for part in parts.installed():
             part.rename(before, after)
-    read_times.rename(before, after)
     for alias in outboxes():
         rows = PendingPublication.objects.using(alias).filter(subject__startswith=f"{before}:")
         rows.update(subject=Concat(Value(after), Substr("subject", len(before) + 1)))

@@ -12,8 +12,8 @@ from readtrack.conf import cached_setting, logger
 from readtrack.subjects import (
     check_stage,
     has_read_state,
-    is_board,
     is_counted,
+    is_derived,
     subject_if_saved,
     subject_of,
     why_no_read_state,
@@ -115,8 +115,7 @@ class Recorder:
             return
         if is_counted(obj.__class__):
             self.view(obj)
-        # The page of a board lists its threads, which nobody has read by that.
-        if has_read_state(obj.__class__) and not is_board(obj.__class__):
+        if has_read_state(obj.__class__) and not is_derived(obj.__class__):
             self.read(obj)
 
 

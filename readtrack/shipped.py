@@ -14,6 +14,8 @@ class Shipped(NamedTuple):
     setting: str = ""
     subcommands: Sequence[str] = ()
     tags: Sequence[str] = ()
+    forms: Sequence[str] = ()  # of read state, which MODELS names
+    model_options: Sequence[str] = ()  # keys of entries of MODELS
 
 
 PARTS: Mapping[str, Shipped] = {
@@ -25,6 +27,12 @@ PARTS: Mapping[str, Shipped] = {
     "readtrack.script": Shipped(
         setting="SCRIPT",
         tags=["outbound_url", "readtrack_honeypot", "readtrack_script", "readtrack_text"],
+    ),
+    "readtrack.threads": Shipped(
+        setting="THREADS",
+        tags=["first_unread"],
+        forms=["positions"],
+        model_options=["boards", "is_public"],
     ),
     "readtrack.dashboard": Shipped(),
     "readtrack.digest": Shipped(setting="DIGEST", subcommands=["digest"]),
@@ -49,6 +57,16 @@ def part_of_setting(name: str) -> str:
         if name and names.setting == name:
             return part
     return ""
+
+
+def part_of_form(name: str) -> str:
+    """Returns the part that has a form of read state with that name; "" if no part has."""
+    return next((part for part, names in PARTS.items() if name in names.forms), "")
+
+
+def part_of_model_option(name: str) -> str:
+    """Returns the part that adds the key to entries of MODELS; "" if no part does."""
+    return next((part for part, names in PARTS.items() if name in names.model_options), "")
 
 
 def missing(name: str, part: str) -> str:

@@ -212,13 +212,14 @@ def owner(model: type[Model]) -> type[Model]:
 
 
 class _ConfiguredModels(NamedTuple):
-    """The labels of models that the setting MODELS, or a `news_for`, names."""
+    """The labels of models that the setting MODELS, a `news_for` or a part names."""
 
     counted: set[str]
     with_read_state: set[str]
+    derived: set[str]  # those of them whose dots a part makes out of those of other models
 
 
-@cached_setting()
+@cached_setting("INSTALLED_APPS")
 def _configured_models() -> _ConfiguredModels:
     """Returns the labels of the models that MODELS counts, and of those with read state."""
     options_by_label = registry().items()
@@ -226,11 +227,15 @@ def _configured_models() -> _ConfiguredModels:
     for model in apps.get_models():
         for field in news_links(model):
             with_read_state.add(_model_of_counts(field.related_model)._meta.label_lower)
-        for board in board_paths(model).values():
-            with_read_state.add(_model_of_counts(board)._meta.label_lower)
+    derived = {
+        _model_of_counts(model)._meta.label_lower
+        for part in parts.installed()
+        for model in part.derived_categories()
+    }
     return _ConfiguredModels(
         counted={label for label, options in options_by_label if options.counted},
-        with_read_state=with_read_state,
+        with_read_state=with_read_state | derived,
+        derived=derived,
     )
 
 
@@ -321,9 +326,11 @@ def has_read_state(model: type[Model]) -> bool:
     return label_of(model) in _configured_models().with_read_state
 
 
-def is_board(model: type[Model]) -> bool:
-    """Returns True if rows of other models are in the objects of the model, by `boards` in MODELS."""
-    return label_of(model) in thread_labels()
+def is_derived(model: type[Model]) -> bool:
+    """Returns True for a category without read state of its own: a part makes its dot out of those
+    of other categories. So nobody has read it by its page.
+    """
+    return label_of(model) in _configured_models().derived
 
 
 def can_be_unread(obj: Model) -> bool:
@@ -388,67 +395,6 @@ def news_links(model: type[Model]) -> list[Any]:
             if isinstance(field, (ForeignKey, ManyToManyField)):
                 links.append(field)
     return links
-
-
-def board_paths(model: type[Model]) -> dict[str, type[Model]]:
-    """Returns the models of the boards that the model's rows are in, by the path that leads there.
-
-    The paths are those of `boards` in MODELS, as in {"board": Board, "board__forum": Forum}. A path
-    that leads nowhere is left out; a check reports it.
-    """
-    boards: dict[str, type[Model]] = {}
-    options = registry().get(model._meta.label_lower)
-    if options is None:
-        return boards
-    for path in options.boards:
-        board = _model_at(model, path)
-        if board is not None:
-            boards[path] = board
-    return boards
-
-
-def _model_at(model: type[Model], path: str) -> type[Model] | None:
-    """Returns the model that a path of foreign keys leads to; None for any other path."""
-    model_on_path = model
-    for name in path.split("__"):
-        try:
-            field = model_on_path._meta.get_field(name)
-        except FieldDoesNotExist:
-            return None
-        if not isinstance(field, ForeignKey):
-            return None
-        model_on_path = field.related_model
-    return model_on_path
-
-
-@cached_setting()
-def thread_labels() -> dict[str, list[str]]:
-    """Returns the labels of the models whose rows are in boards, by the label of the boards' model."""
-    labels: dict[str, list[str]] = {}
-    for label in registry():
-        model = model_with_label(label)
-        if model is None:
-            continue
-        for board in board_paths(model).values():
-            labels_of_board = labels.setdefault(label_of(board), [])
-            if label_of(model) not in labels_of_board:
-                labels_of_board.append(label_of(model))
-    return labels
-
-
-def is_public(row: Model) -> bool:
-    """Returns True unless MODELS names a function that says that not everybody may see the row."""
-    path = _option_of(row.__class__, "is_public")
-    if not path:
-        return True
-    return says_true(
-        path, lambda: import_string(path)(row), otherwise="the row gives its boards no dot"
-    )
-
-
-def has_private_rows(model: type[Model]) -> bool:
-    """Returns True if MODELS names a function that says which rows everybody may see."""
-    return bool(_option_of(model, "is_public"))
 
 
 def _option_of(model: type[Model], name: str) -> Any:

@@ -126,18 +126,18 @@ def mark_all_read(
 ) -> None:
     """Marks all rows of a model or of a queryset read, like `mark_read`, without loading them.
 
-    For a model with "read_state": "positions" this is one write, whatever is unread. Only there
-    `within` is a board, whose threads alone are marked, and only what was published before the age
-    `older_than` is marked. Raises TypeError where another model gets one of these.
+    For a model whose read state is kept by reader this is one write, whatever is unread. Only there
+    `within` is an object, such as a board of a forum, and what is in it alone is marked, and only
+    what was published before the age `older_than` is marked. Raises TypeError where another model
+    gets one of these.
     """
-    positions = None
     if isinstance(objs, type) and issubclass(objs, Model):
-        positions = read_state.positions_of(subjects.label_of(objs))
-    if positions is not None:
-        _mark_all_positions(user, positions, within=within, as_of=as_of, older_than=older_than)
-        return
+        form = read_state.strategy_of(subjects.label_of(objs))
+        if form.is_by_reader:
+            _mark_model_read(user, form, within=within, as_of=as_of, older_than=older_than)
+            return
     if within is not None or older_than is not None:
-        raise TypeError("within and older_than are for a model with 'read_state': 'positions'.")
+        raise TypeError("within and older_than are for a model whose read state is kept by reader.")
     if isinstance(objs, type):
         objs = objs._default_manager.all()
     if isinstance(objs, QuerySet):
@@ -160,20 +160,19 @@ def _mark_rows_read(user: Any, rows: QuerySet[Any, Any], *, as_of: int | None) -
     mark_subjects_read(readers.reader_by_id(pk), categories, as_of=as_of)
 
 
-def _mark_all_positions(
+def _mark_model_read(
     user: Any,
-    positions: read_state.Positions,
+    form: read_state.Strategy,
     *,
     within: Model | None,
     as_of: int | None,
     older_than: timedelta | None,
 ) -> None:
-    """Marks all threads of a model read for the user, or those of a board, up to a time."""
-    board = ""
+    """Marks all rows of a model read for the user, or those within an object, up to a time."""
+    subject = ""
     if within is not None:
-        board = subjects.subject_of(within)
-        if positions.label not in subjects.thread_labels().get(subjects.label_in(board), []):
-            raise TypeError(f"{positions.label} names no boards of {type(within).__name__}.")
+        subject = subjects.subject_of(within)
+        form.check_within(subject)
     pk = readers.id_of(user)
     if pk is None:
         return
@@ -182,7 +181,7 @@ def _mark_all_positions(
             microseconds=1
         )
     page = read_state.PageTime(began="" if as_of is None else as_of)
-    scripts.run_all(*positions.mark_all(readers.reader_by_id(pk), page=page, board=board))
+    scripts.run_all(*form.mark_all(readers.reader_by_id(pk), page=page, within=subject))
 
 
 def mark_subjects_read(

@@ -121,7 +121,10 @@ def test_a_rule_about_numbers_does_not_open_it(settings: Settings) -> None:
         {},
         {"DOTS": {"form": "sequence"}},
         {"DOTS": {"readers": "ordinal"}},
-        {"MODELS": {"site.Category": {"read_state": "positions"}}},
+        pytest.param(
+            {"MODELS": {"site.Category": {"read_state": "positions"}}},
+            marks=pytest.mark.needs_parts("threads"),
+        ),
     ],
     ids=["bitmap", "sequence", "ordinals", "positions"],
 )

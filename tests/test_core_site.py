@@ -47,7 +47,6 @@ TABLES = [
     "readtrack_pendingpublication",
     "readtrack_readernumber",
     "readtrack_readstate",
-    "readtrack_readtimes",
     "readtrack_rename",
     "readtrack_reset",
     "readtrack_subjectcount",

@@ -22,7 +22,10 @@ from django.conf import settings
 settings.INSTALLED_APPS = [
     name for name in settings.INSTALLED_APPS if not name.startswith("readtrack.")
 ]
-settings.READTRACK = {"DIGEST": {"site": "https://example.com"}}
+settings.READTRACK = {
+    "DIGEST": {"site": "https://example.com"},
+    "MODELS": {"site.Thread": {"read_state": "positions", "boards": ["board"]}},
+}
 django.setup()
 from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
@@ -58,6 +61,8 @@ def test_the_names_by_which_hints_know_a_part_are_its_own() -> None:
     for part in parts.installed():
         names = shipped.PARTS[part.name]
         assert names.setting == part.setting
+        assert [*names.forms] == [*part.forms]
+        assert [*names.model_options] == [*part.model_options]
         assert list(names.subcommands) == [each.name for each in part.subcommands()]
         library = Library()
         part.add_tags(library)
@@ -83,6 +88,12 @@ def test_a_site_is_told_which_part_a_setting_a_subcommand_or_a_tag_needs(bare_fo
         "READTRACK['DIGEST'] has no effect: readtrack.digest is not installed.",
         "Add 'readtrack.digest' to INSTALLED_APPS, or leave the setting out.",
     ] in messages
+    of_models = [(msg, hint[:46]) for number, msg, hint in messages if number == "readtrack.E046"]
+    hint = "It needs 'readtrack.threads' in INSTALLED_APPS"
+    assert of_models == [
+        ("READTRACK['MODELS']['site.Thread'] has 'boards', which is no option.", hint),
+        ("READTRACK['MODELS']['site.Thread'] has 'read_state': 'positions'.", hint),
+    ]
 
 
 def test_a_part_needs_each_part_that_its_modules_import() -> None:
@@ -90,7 +101,7 @@ def test_a_part_needs_each_part_that_its_modules_import() -> None:
         code = "".join(path.read_text(encoding="utf-8") for path in Path(part.path).rglob("*.py"))
         others = shipped.PARTS.keys() - {part.name}
         imported = {other for other in others if re.search(rf"(from|import) {other}\b", code)}
-        assert imported == set(part.needs), part.name
+        assert imported == {*part.needs, *part.uses}, part.name
 
 
 def test_a_part_says_which_other_part_it_needs(settings: Settings) -> None:

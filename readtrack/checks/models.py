@@ -6,14 +6,12 @@ from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.core import checks
-from django.db.models import Model
 
-from readtrack import registry, subjects
+from readtrack import registry, shipped, subjects
 from readtrack.conf import conf
 from readtrack.models import CountField, Tracked
 from readtrack.models.tracked import COUNTS
-
-FORMS = ("bitmap", "sequence", "positions")  # of read state
+from readtrack.store.read_state import by_model
 
 
 def check_names() -> list[checks.CheckMessage]:
@@ -55,8 +53,7 @@ def check_options() -> list[checks.CheckMessage]:
                 f"{problem.guess}Give a dict with one or more of 'counted': True,"
                 " 'news_for': ['field'], 'news_author': 'field', 'published_field': 'field',"
                 " 'publication_notes': 3,"
-                " 'is_news': 'path.of.function', 'read_state': True or the name of a form, and with 'positions' 'boards':"
-                " ['field'] and 'is_public': 'path.of.function'."
+                " 'is_news': 'path.of.function', 'read_state': True or the name of a form."
             ),
             id="readtrack.E046",
         )
@@ -69,7 +66,7 @@ class _Problem(NamedTuple):
     """The fault of an entry of MODELS."""
 
     predicate: str  # the sentence about the entry, from the verb on: "is 1 and no dict"
-    guess: str = ""  # a question such as "Did you mean 'counted'? "
+    guess: str = ""  # such as "Did you mean 'counted'? "
 
 
 def _problems(entry: Any) -> Iterator[_Problem]:
@@ -77,73 +74,34 @@ def _problems(entry: Any) -> Iterator[_Problem]:
     if not isinstance(entry, dict):
         yield _Problem(f"is {entry!r} and no dict")
         return
-    for name in entry:
-        if name not in registry.KEYS:
-            guess = _did_you_mean(str(name), registry.KEYS)
-            yield _Problem(f"has {name!r}, which is no option", guess)
+    yield from _unknown_options(entry)
     if not isinstance(entry.get("counted", False), bool):
         yield _Problem(f"has 'counted': {entry['counted']!r}")
-    for name in ("news_author", "published_field", "is_news", "is_public"):
+    for name in ("news_author", "published_field", "is_news"):
         if not isinstance(entry.get(name, ""), str):
             yield _Problem(f"has '{name}': {entry[name]!r}")
     if type(entry.get("publication_notes", 0)) is not int:
         yield _Problem(f"has 'publication_notes': {entry['publication_notes']!r}")
-    read_state = entry.get("read_state", False)
-    if not isinstance(read_state, bool) and read_state not in FORMS:
-        yield _Problem(f"has 'read_state': {read_state!r}", _did_you_mean(str(read_state), FORMS))
-    yield from _problems_of_boards(entry)
+    form = entry.get("read_state", False)
+    if not isinstance(form, bool) and form not in by_model.names():
+        part = shipped.part_of_form(str(form))
+        guess = _needs(part) if part else _did_you_mean(str(form), by_model.names())
+        yield _Problem(f"has 'read_state': {form!r}", guess)
 
 
-def _problems_of_boards(entry: Mapping[Any, Any]) -> Iterator[_Problem]:
-    """Yields what is wrong with the options of an entry that are for "positions" only."""
-    boards = entry.get("boards", [])
-    is_list = isinstance(boards, (list, tuple))
-    if not is_list or not all(isinstance(path, str) for path in boards):
-        yield _Problem(f"has 'boards': {boards!r} and no list of names")
-    for name in ("boards", "is_public"):
-        if name in entry and entry.get("read_state") != "positions":
-            yield _Problem(f"has {name!r} without 'read_state': 'positions'")
+def _unknown_options(entry: Mapping[Any, Any]) -> Iterator[_Problem]:
+    """Yields the options of an entry that there are not, or whose part is not installed."""
+    known_keys = registry.known_keys()
+    for name in entry:
+        if name not in known_keys:
+            part = shipped.part_of_model_option(str(name))
+            guess = _needs(part) if part else _did_you_mean(str(name), known_keys)
+            yield _Problem(f"has {name!r}, which is no option", guess)
 
 
-def check_boards() -> list[checks.CheckMessage]:
-    """Checks that `boards` in MODELS leads to models whose dots come from these rows alone."""
-    messages: list[checks.CheckMessage] = []
-    for label, options in registry.registry().items():
-        model = subjects.model_with_label(label)
-        if model is None:
-            continue
-        boards = subjects.board_paths(model)
-        for path in options.boards:
-            board = boards.get(path)
-            problem = _problem_of_board(board)
-            if problem:
-                messages.append(
-                    checks.Error(
-                        f"READTRACK['MODELS']['{label}'] has the board {path!r}, {problem}.",
-                        hint=(
-                            "Name foreign keys of the model, or paths of them such as"
-                            " 'board__forum', to models whose dots come from its rows alone."
-                        ),
-                        id="readtrack.E059",
-                    )
-                )
-    return messages
-
-
-def _problem_of_board(board: type[Model] | None) -> str:
-    """Returns the reason why the model is no board, from "which" on; "" for a board."""
-    if board is None:
-        return "which leads to no model"
-    if any(
-        board is link.related_model
-        for model in apps.get_models()
-        for link in subjects.news_links(model)
-    ):
-        return "which a 'news_for' leads to, too"
-    options = registry.registry().get(board._meta.label_lower)
-    if options is not None and options.read_state:
-        return "which has a 'read_state' of its own"
-    return ""
+def _needs(part: str) -> str:
+    """Returns the sentence that the part is needed."""
+    return f"It needs '{part}' in INSTALLED_APPS. "
 
 
 def _did_you_mean(name: str, valid_names: Iterable[str]) -> str:

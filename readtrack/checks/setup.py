@@ -66,7 +66,6 @@ CHECKS: tuple[Check, ...] = (
     models.check_any,
     models.check_names,
     models.check_options,
-    models.check_boards,
     news.check_fields,
     news.check_published_fields,
     news.check_relations,

@@ -21,11 +21,10 @@ from time import monotonic
 
 from readtrack.conf import logger
 from readtrack.hits import readers
-from readtrack.sql import read_states, read_times, reader_numbers
+from readtrack.sql import read_states, reader_numbers
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.connection import server_time
-from readtrack.store.read_state import copies, times
-from readtrack.subjects import label_in
+from readtrack.store.read_state import copies, of_parts
 from readtrack.unread import outbox
 from readtrack.unread.outbox import Pending
 
@@ -49,22 +48,38 @@ def restore(tags: Sequence[str]) -> None:
         if token is None:
             continue  # another flush was first
         categories = read_states.restore(tag, token=token)
-        of_positions = None if categories is None else read_times.restore(tag, token=token)
-        if of_positions is None:
+        number = None if categories is None else _restore_keys_of_parts(tag, token=token)
+        if number is None:
             continue  # another flush has begun the same, or the next one will
         copies.mark_states_changed(tag)  # an older snapshot may have what SQL lacks
         outbox.send_again(_lost(outbox.sent_publications([tag])))
         has_begun = copies.end_restoring(tag, token, at=server_time(patient=True))
-        if has_begun and (categories or of_positions):
+        if has_begun and (categories or number):
             name = f" in partition {tag[1:]}" if tag else ""
             logger.warning(
-                "Restored the read state of %d categories and %d keys of positions%s from SQL.",
+                "Restored the read state of %d categories and %d keys of parts%s from SQL.",
                 categories,
-                of_positions,
+                number,
                 name,
             )
     if not_begun:
         outbox.resend()
+
+
+def _restore_keys_of_parts(tag: str, *, token: str) -> int | None:
+    """Gives the Redis of a partition the keys that parts have copied. `token` is that of
+    `copies.begin_restoring`.
+
+    Returns the number of keys; None if Redis has another token. Raises redis.RedisError or
+    django.db.Error.
+    """
+    restored = 0
+    for own_keys in of_parts.all_keys():
+        number = own_keys.restore(tag, token=token)
+        if number is None:
+            return None
+        restored += number
+    return restored
 
 
 def separate_readers(tags: Sequence[str]) -> None:
@@ -112,7 +127,7 @@ def _lost(sent: Mapping[str, Sequence[Pending]]) -> list[Pending]:
     A category that was published to since then is as unread as if Redis had all of them: whoever
     has read it since has seen what was published before.
     """
-    subjects = [subject for subject in sent if _has_read_state(subject)]
+    subjects = [subject for subject in sent if not read_state.strategy_of(subject).is_derived]
     answers = scripts.run_all(*read_state.last_published(subjects), patient=True)
     last = ChainMap(*answers)
     lost = []
@@ -132,28 +147,23 @@ def _without(
     }
 
 
-def _has_read_state(subject: str) -> bool:
-    """Returns True for a category with read state of its own, which a board has not."""
-    is_thread = read_state.positions_of(label_in(subject)) is not None
-    return is_thread or read_state.knows_readers(subject)
-
-
 def _store_news(tag: str, sent: Mapping[str, Sequence[Pending]], *, most_bytes: int) -> int:
     """Stores copies of the categories of one partition that have news in the outbox.
 
     Returns the number of copies.
     """
     categories = {}
-    threads = {}
+    keys_of_parts = {}
     for subject, publications in sent.items():
-        if read_state.positions_of(label_in(subject)) is not None:
-            threads[keys.thread_news(subject)] = publications
-        elif read_state.knows_readers(subject):
-            categories[subject] = publications
-        else:  # a board, which has no read state itself
+        form = read_state.strategy_of(subject)
+        if form.is_derived:  # it has no read state itself
             outbox.delete(publications)
+        elif of_parts.copying(form.key()) is not None:
+            keys_of_parts[form.key()(subject)] = publications
+        else:
+            categories[subject] = publications
     number = _store_categories([*categories], categories, most_bytes=most_bytes)
-    return number + _store_times(tag, [*threads], threads)
+    return number + _store_keys_of_parts(tag, [*keys_of_parts], keys_of_parts)
 
 
 def _store_changes(tag: str, *, most_bytes: int, until: float) -> int:
@@ -170,7 +180,7 @@ def _store_changes(tag: str, *, most_bytes: int, until: float) -> int:
     while True:
         changed = copies.changed(tag, after=passed_over)
         stored = _store_categories(changed.subjects, {}, most_bytes=most_bytes)
-        stored += _store_times(tag, changed.times, {})
+        stored += _store_keys_of_parts(tag, changed.of_parts, {})
         number += stored
         passed_over += changed.number - stored
         if not changed.number or monotonic() >= until:
@@ -198,20 +208,21 @@ def _store_categories(
     return number
 
 
-def _store_times(tag: str, key_names: Sequence[str], sent: Mapping[str, Sequence[Pending]]) -> int:
-    """Stores copies of keys of positions of one partition. Returns their number.
+def _store_keys_of_parts(
+    tag: str, key_names: Sequence[str], sent: Mapping[str, Sequence[Pending]]
+) -> int:
+    """Stores copies of keys of one partition that parts copy. Returns their number.
 
-    `sent` are publications in threads, by the name of the thread's key.
+    `sent` are publications in categories, by the name of the category's key.
     """
     number = 0
-    for portion in times.copies(tag, key_names):
-        read_times.store([copy for copy in portion if copy.times])
-        # Redis has nothing of a reader who was erased, or of a thread that was deleted.
-        read_times.delete_keys([copy.name for copy in portion if copy.is_gone])
-        published = {keys.prefix() + copy.name: copy.last for copy in portion}
-        _settle_news(sent, published, in_sql=published)
-        copies.forget_keys(tag, {keys.prefix() + copy.name: copy.changed for copy in portion})
-        number += len(portion)
+    for own_keys in of_parts.all_keys():
+        own = [name for name in key_names if of_parts.copying(keys.parse(name)[0]) is own_keys]
+        for portion in own_keys.store(tag, own):
+            published = {stored.name: stored.published for stored in portion}
+            _settle_news(sent, published, in_sql=published)
+            copies.forget_keys(tag, {stored.name: stored.changed for stored in portion})
+            number += len(portion)
     return number
 
 

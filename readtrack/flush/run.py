@@ -22,7 +22,7 @@ from readtrack.flush import read_state, resets
 from readtrack.flush.settling import settle
 from readtrack.flush.steps import Steps, steps_of_parts, subjects_left_out
 from readtrack.flush.totals import Extent, write_chunk
-from readtrack.models import FlushRun, KnownEpoch, ReadTimes, Reset
+from readtrack.models import FlushRun, KnownEpoch, Reset
 from readtrack.signals import flushed
 from readtrack.sql import (
     absent,
@@ -30,7 +30,6 @@ from readtrack.sql import (
     deletions,
     epochs,
     layouts,
-    read_times,
     runs,
     vendors,
 )
@@ -510,7 +509,6 @@ def _finish_archive(run: FlushRun, epoch: epochs.SqlEpoch, steps: Sequence[Steps
         for step in steps:
             step.archive_once()
         deletions.forget_old(now=run.redis_time)
-        databases.retried(databases.of(ReadTimes), read_times.delete_old)
 
 
 def _note_end(run: FlushRun, epoch: epochs.SqlEpoch) -> None:

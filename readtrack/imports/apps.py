@@ -19,6 +19,7 @@ class ImportsConfig(PartConfig):
     label = "readtrack_imports"
     verbose_name = _("Imports")
     needs = ("readtrack.numbers",)
+    uses = ("readtrack.threads",)
     setting = "IMPORTS"
     scripts = ("take_back",)
     setting_about = (

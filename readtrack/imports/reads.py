@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Union
 
+from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.db import models
 from django.utils.timezone import is_naive, make_aware
 
+from readtrack import shipped
 from readtrack.hits import readers, visitors
 from readtrack.hits.readers import Reader
 from readtrack.imports.ledger import ImportRefusedError, Report
@@ -19,12 +21,14 @@ from readtrack.imports.tables import pk_of
 from readtrack.sql import databases, read_states
 from readtrack.store import connection, read_state, scripts
 from readtrack.subjects import has_read_state, label_of, model_with_label, subject_of_row
-from readtrack.unread.boards import boards_of
+
+if TYPE_CHECKING:
+    from readtrack.threads.forms import Boards, Threads
 
 EPOCH = datetime.fromtimestamp(0, timezone.utc)
 THREADS = 200  # that are entered in one round trip
 
-TimedForm: TypeAlias = read_state.Positions | read_state.Boards
+TimedForm: TypeAlias = Union["Threads", "Boards"]
 
 
 class Mark(NamedTuple):
@@ -61,12 +65,10 @@ class TimeTable:
         model_by_type = self._models_by_type(key)
         for user_pk, time, type_pk, pk in self._rows(f"{key.ct_field}__pk", key.fk_field):
             model = model_by_type.get(type_pk)
-            form = read_state.positions_of(label_of(model)) if model else None
+            form = _positions_of(model)
             yield Mark(user_pk, model, form, pk, time)
 
-    def marks_of_everything(
-        self, model: type[models.Model], *, form: read_state.Positions
-    ) -> Iterator[Mark]:
+    def marks_of_everything(self, model: type[models.Model], *, form: "Threads") -> Iterator[Mark]:
         """Yields the marks of a table whose rows stand for everything of the model."""
         for user_pk, time in self._rows():
             yield Mark(user_pk, model, form, None, time)
@@ -129,6 +131,8 @@ def take_reads(
         if published or all_of or _generic_key(model, category):
             raise ImportRefusedError(f"{label} needs the name of its time, --read-until.")
         return _take_marks(model, user=user, category=category, dry_run=dry_run, progress=progress)
+    if not apps.is_installed("readtrack.threads"):
+        raise ImportRefusedError(shipped.missing("--read-until", "readtrack.threads"))
     if not _has_time(model, read_until):
         raise ImportRefusedError(f"{label} has no time {read_until!r}.")
     table = TimeTable(model, _path_to_user(model, user), read_until)
@@ -181,9 +185,11 @@ def _what_is_read(
 
     Raises ImportRefusedError if these models cannot have positions.
     """
+    from readtrack.threads.forms import Boards, Threads
+
     if all_of:
         model = model_with_label(all_of)
-        positions = read_state.positions_of(label_of(model)) if model else None
+        positions = _positions_of(model)
         if model is None or positions is None:
             raise ImportRefusedError(
                 f"Only a model with 'read_state': 'positions' takes times of everything, not {all_of}."
@@ -194,11 +200,18 @@ def _what_is_read(
         return table.models_of(generic_key), table.marks_of_any_objects(generic_key)
     model = _category_model(table.model, category)
     form = read_state.strategy_of(label_of(model))
-    if not isinstance(form, (read_state.Positions, read_state.Boards)):
+    if not isinstance(form, (Threads, Boards)):
         raise ImportRefusedError(
             f"Only a model with 'read_state': 'positions' takes times, not {model._meta.label}."
         )
     return [model], table.marks_of_objects(category, model=model, form=form)
+
+
+def _positions_of(model: type[models.Model] | None) -> "Threads | None":
+    """Returns the form of the model's read state if that is kept by reader, else None."""
+    from readtrack.threads.forms import positions_of
+
+    return positions_of(label_of(model)) if model else None
 
 
 def _path_to_user(model: type[models.Model], name: str) -> str:
@@ -250,7 +263,7 @@ def _has_time(model: type[models.Model], name: str) -> bool:
 def _enter_threads(
     read_models: Sequence[type[models.Model]], *, field_names: Sequence[str], dry_run: bool
 ) -> None:
-    """Enters the threads of the models that were published to within the `days` of DOTS.
+    """Enters the threads of the models that were published to within the `days` of THREADS.
 
     Raises ImportRefusedError if none of the models is one of threads and has these times.
     """
@@ -268,12 +281,10 @@ def _enter_threads(
             _enter({subject_of_row(model, pk): time for pk, time in chunk}, form)
 
 
-def _form_of_threads(
-    model: type[models.Model], field_names: Iterable[str]
-) -> read_state.Positions | None:
+def _form_of_threads(model: type[models.Model], field_names: Iterable[str]) -> "Threads | None":
     """Returns the form of the model's read state; None if it has no positions, or not these times."""
     if all(_has_time(model, name) for name in field_names):
-        return read_state.positions_of(label_of(model))
+        return _positions_of(model)
     return None
 
 
@@ -288,14 +299,17 @@ def _last_posts(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, int]]:
             yield pk, _microseconds(known_times[0])
 
 
-def _enter(times: Mapping[str, int], positions: read_state.Positions) -> None:
+def _enter(times: Mapping[str, int], positions: "Threads") -> None:
     """Enters threads by the times (µs) of their last posts, and places them in their boards.
 
     A thread of which Redis knows a later publication keeps what it has. `times` has the times by
     the subject of the thread.
     """
+    from readtrack.threads.boards import boards_of
+    from readtrack.threads.positions import kept_for
+
     now = connection.server_time(patient=True)
-    earliest = now - read_state.kept_for()
+    earliest = now - kept_for()
     recent = {subject: time for subject, time in times.items() if time >= earliest}
     known_times: dict[str, int] = {}
     for known in scripts.run_all(*read_state.last_published([*recent]), patient=True):
@@ -315,14 +329,17 @@ def _take_times(
     """Raises the positions of readers to the times of the marks. A time in the future is taken for
     now.
     """
+    from readtrack.threads.forms import Threads
+    from readtrack.threads.positions import ALL
+
     report = Report()
     now = connection.server_time(patient=True)
     while chunk := list(islice(marks, scripts.SLICE)):
         calls: list[scripts.Call[int]] = []
         for (reader, form), times in _times(chunk, report, now=now).items():
-            everything = times.pop(read_state.ALL, None)
+            everything = times.pop(ALL, None)
             calls += form.raise_positions(reader, times)
-            if everything is not None and isinstance(form, read_state.Positions):
+            if everything is not None and isinstance(form, Threads):
                 calls += form.raise_all(reader, everything)
         if not dry_run:
             scripts.run_all(*calls, patient=True)
@@ -339,22 +356,24 @@ def _times(
 
     Reports all marks, also those that are left out.
     """
+    from readtrack.threads.positions import ALL, kept_for
+
     subjects = _existing_subjects(marks)
-    earliest = now - read_state.kept_for()
+    earliest = now - kept_for()
     times: defaultdict[tuple[Reader, TimedForm], dict[str, int]] = defaultdict(dict)
     for mark in marks:
         if mark.form is None:
             label = mark.model._meta.label if mark.model else "?"
             report.skipped[f"no positions: {label}"] += 1
             continue
-        name = read_state.ALL if mark.pk is None else subjects.get((mark.model, mark.pk))
+        name = ALL if mark.pk is None else subjects.get((mark.model, mark.pk))
         if name is None:
             report.skipped["no such object"] += 1
             continue
         # What was published at that very time is read.
         read_until = min(now, _microseconds(mark.time) + 1)
         if read_until < earliest:
-            report.skipped["older than the days of DOTS"] += 1
+            report.skipped["older than the days of THREADS"] += 1
             continue
         reader = readers.or_none(mark.user_pk)
         if reader is None:

@@ -23,7 +23,7 @@ from readtrack.store.limits import rate_limit
 from readtrack.store.uniques import STRATEGIES, Strategy, strategy_of
 from readtrack.subjects import (
     counted_models,
-    is_board,
+    is_derived,
     label_of,
     read_state_models,
 )
@@ -34,10 +34,6 @@ SLOTS = {"minute": keys.MINUTE, "hour": keys.HOUR, "date": keys.DAY}
 SMALL = 1_000  # bytes of a post's visitors below which a smaller strategy is not worth choosing
 FEW_BITS = 0.1  # share of set bits below which a bitmap is mostly empty
 MONTH = 30  # days within which the visitors of a new site are assumed to come
-
-# What a reader and a thread with read state by reader are taken to have within the `days` of DOTS.
-THREADS_READ = 20
-PUBLICATIONS = 10
 
 # A row of an object by day and value, in PostgreSQL: 90 bytes, and 120 in its indexes.
 BYTES_OF_DAY_ROW = 210
@@ -128,8 +124,8 @@ def _objects_with_dots(*, by_reader: bool) -> int:
     """Returns the number of objects whose read state is kept by reader, or by object."""
     count = 0
     for model in read_state_models():
-        is_by_reader = read_state.positions_of(label_of(model)) is not None
-        if is_by_reader == by_reader and not is_board(model):
+        is_by_reader = read_state.strategy_of(label_of(model)).is_by_reader
+        if is_by_reader == by_reader and not is_derived(model):
             count += model._default_manager.count()
     return count
 
@@ -209,8 +205,6 @@ def _unused_rows() -> set[keys.Key]:
         if strategy != strategy_of(""):
             unused.update(strategy.rows)
     unused |= {*read_state.ROWS} - {read_state.strategy_of("").key()}
-    if not read_state.has_positions():
-        unused |= {keys.positions, keys.thread_news}
     if not counts_days(""):
         unused.add(keys.day_visitors)
     if not any(map(enters_funnel, counted_models())):
@@ -274,12 +268,8 @@ def _amount(row: keys.Key, size: SiteSize) -> Amount:
     A key gets the views of a slot of time, such as an hour. As many slots as fit into the lifetime
     have keys at once. A key that stays gets all views, which are of different visitors.
     """
-    if row is keys.positions:
-        # Each partition has a hash of a reader who has read one of its threads.
-        hashes = min(conf.PARTITIONS, THREADS_READ)
-        return Amount((size.readers + 1) * hashes, max(1, THREADS_READ / conf.PARTITIONS))
-    if row is keys.thread_news:
-        return Amount(size.threads, PUBLICATIONS)
+    if row.amount is not None:
+        return Amount(*row.amount(size))
     part_names = frozenset(row.part_names)
     lifetime = _lifetime(row)
     slot = _slot(part_names, lifetime)

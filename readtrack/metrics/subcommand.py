@@ -86,7 +86,7 @@ each to be of another visitor. On a site without views yet, its visitors are tak
             "--threads",
             type=count,
             metavar="N",
-            help="objects with read state by reader (positions) and something new in the days of DOTS",
+            help="objects with read state by reader (positions) and something new in the days of THREADS",
         )
         parser.add_argument(
             "--readers", type=count, metavar="N", help="highest number of a reader (user id)"

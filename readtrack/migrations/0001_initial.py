@@ -114,19 +114,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='ReadTimes',
-            fields=[
-                ('key', ExactCharField(max_length=200, primary_key=True, serialize=False)),
-                ('name', models.TextField()),
-                ('tag', models.CharField(blank=True, default='', max_length=10)),
-                ('times', models.BinaryField()),
-                ('stored', models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
-            ],
-            options={
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
             name='ReaderNumber',
             fields=[
                 ('pk', models.CompositePrimaryKey('tag', 'name', blank=True, editable=False, primary_key=True, serialize=False)),

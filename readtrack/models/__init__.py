@@ -70,9 +70,9 @@ class PendingPublication(OwnRow):
     # Redis's time of the publication (µs); None if Redis may not have it.
     sent = models.BigIntegerField(null=True)
 
-    # Subjects of the boards of a thread, if they are known without a query. No column, because the
-    # thread may have moved before a row is sent.
-    boards: Sequence[str] | None = None
+    # Subjects of the objects that the category is within, if they are known without a query. No
+    # column, because it may have moved before a row is sent.
+    within: Sequence[str] | None = None
 
     class Meta:
         default_permissions = ()
@@ -195,24 +195,6 @@ class ReadState(SubjectRow):
     family = models.CharField(max_length=20)
     tag = models.CharField(max_length=10, default="", blank=True)  # of the partition
     state = models.BinaryField()  # compressed by zlib
-
-
-class ReadTimes(OwnRow):
-    """A copy of a key of positions, in case that Redis loses it: a thread's publications, or the
-    times up to which a reader has read.
-    """
-
-    key = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
-    name = models.TextField()  # of the key in Redis without the prefix; `key` is cut
-    tag = models.CharField(max_length=10, default="", blank=True)  # of the partition
-    times = models.BinaryField()  # µs by name, in JSON that is compressed by zlib
-    stored = models.DateTimeField(default=timezone.now, db_index=True)
-
-    class Meta:
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class ReaderNumber(OwnRow):

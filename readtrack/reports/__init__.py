@@ -10,8 +10,6 @@ from readtrack.reports.audience import readers_of, unread_by
 from readtrack.reports.counts import has_seen, views, visitors, visitors_together
 from readtrack.reports.dots import (
     as_of,
-    first_unread,
-    read_until,
     reader_counts,
     unread,
     unread_counts,
@@ -28,15 +26,13 @@ aunread = sync_to_async(unread)
 aunread_counts = sync_to_async(unread_counts)
 aunread_digest = sync_to_async(unread_digest)
 aunread_total = sync_to_async(unread_total)
-afirst_unread = sync_to_async(first_unread)
-aread_until = sync_to_async(read_until)
 areader_counts = sync_to_async(reader_counts)
 
 __all__ = ["Trend", "UniquesError", "Unread"]
 __all__ += ["has_seen", "most_viewed", "skips", "trending", "views"]
 __all__ += ["visitors", "visitors_together"]
 __all__ += ["as_of", "reader_counts", "unread", "unread_counts", "unread_total"]
-__all__ += ["first_unread", "read_until", "unread_digest"]
+__all__ += ["unread_digest"]
 __all__ += ["readers_of", "unread_by"]
-__all__ += ["afirst_unread", "aread_until", "areader_counts", "aunread", "aunread_counts"]
+__all__ += ["areader_counts", "aunread", "aunread_counts"]
 __all__ += ["aunread_digest", "aunread_total", "aviews"]

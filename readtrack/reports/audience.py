@@ -37,7 +37,7 @@ def readers_of(obj: Model, users: QuerySet[Any] | None = None) -> Iterator[Any]:
 
     `users` is a queryset of the user model, by default of all users. They come in the order of
     their primary keys, in pages of 500: each takes one query and one round trip when you get to it.
-    With the form "positions", what is older than the `days` of DOTS counts as read by everybody. Raises
+    Where read state is kept by reader, what is older than it is kept counts as read by everybody. Raises
     TypeError for an object without read state, and redis.RedisError.
     """
     return (state.user for state in _asked(obj, users) if state.is_unread is False)

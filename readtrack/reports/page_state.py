@@ -117,7 +117,7 @@ def _joined(calls: Iterable[scripts.Call[dict[str, Item]]]) -> dict[str, Item]:
 def _highest(calls: Iterable[scripts.Call[dict[str, int]]]) -> dict[str, int]:
     """Returns the highest of the numbers of each subject. Leaves out calls without a result.
 
-    A board has a number in each partition.
+    A category may have a number in each partition.
     """
     highest: dict[str, int] = {}
     for call in calls:

@@ -9,10 +9,10 @@ from django.core.exceptions import SynchronousOnlyOperation
 from django.db import Error
 
 from readtrack.models import ReadState
-from readtrack.sql import databases, read_times, reader_numbers, subject_tables
+from readtrack.sql import databases, reader_numbers, subject_tables
 from readtrack.store import connection, keys, read_state
 from readtrack.store.circuit import fail_open
-from readtrack.store.read_state import copies
+from readtrack.store.read_state import copies, of_parts
 from readtrack.store.read_state.copies import Copy
 from readtrack.subjects import subject_column
 
@@ -127,7 +127,9 @@ def _begin_new_site() -> bool:
 
 def has_copies() -> bool:
     """Returns True if SQL has copies of read state. Raises django.db.Error."""
-    return databases.rows(ReadState).exists() or read_times.exist() or reader_numbers.exist()
+    if databases.rows(ReadState).exists() or reader_numbers.exist():
+        return True
+    return any(own_keys.exist() for own_keys in of_parts.all_keys())
 
 
 def is_lost(*, has_begun: bool) -> bool:
@@ -148,7 +150,8 @@ def ensure_begun() -> None:
 def delete(subjects: Sequence[str]) -> None:
     """Deletes what SQL has about the read state of these subjects. Raises django.db.Error."""
     subject_tables.delete(subjects, kept_with="read state")
-    read_times.delete(subjects)
+    for own_keys in of_parts.all_keys():
+        own_keys.delete(subjects)
 
 
 def restore(tag: str, *, token: str) -> int | None:
@@ -237,7 +240,7 @@ def erase(
         progress(len(portion))
     if not is_dry_run:
         reader_numbers.retire_reader(name, ordinals)
-    return cleared + read_times.erase([position, name], is_dry_run=is_dry_run)
+    return cleared
 
 
 def _without(row: ReadState, position: int | None) -> bytes | None:

@@ -7,14 +7,14 @@ from django.db.models import F, Model, Q, QuerySet, Value
 from django.db.models.functions import Concat, Length, Substr
 from django.db.models.lookups import LessThanOrEqual
 
-from readtrack.models import SUBJECT_LENGTH, ReadTimes, Rename, SubjectRow
+from readtrack.models import SUBJECT_LENGTH, Rename, SubjectRow
 from readtrack.sql import absent, databases, subject_tables, vendors
 from readtrack.subjects import subject_column, subject_in
 
 
 def has_tables() -> bool:
     """Returns True once the core's own migrations have run."""
-    needed: set[type[Model]] = {Rename, ReadTimes}
+    needed: set[type[Model]] = {Rename}
     needed.update(model for model in subject_tables.every() if model._meta.app_label == "readtrack")
     return needed.isdisjoint(absent.absent_tables())
 

@@ -4,11 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from readtrack.hits.readers import Reader
 from readtrack.hits.visitors import user_id
 from readtrack.store import keys, read_state, scanning, scripts
 from readtrack.store.connection import connect
-from readtrack.store.read_state import copies
 from readtrack.store.scripts import Call
 
 
@@ -18,7 +16,7 @@ class Erased(NamedTuple):
     keys: int  # keys that were removed
     members: int  # sets of which the user was removed
     bits: int  # bitmaps, and strings of 4 bytes a reader, in which the user's place was cleared
-    copies: int = 0  # such bitmaps and strings in SQL, and copies of the user's positions
+    copies: int = 0  # such bitmaps and strings in SQL, and what parts had of the user
 
 
 class Position(NamedTuple):
@@ -44,7 +42,6 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
     removed = 0
     for key_names in scanning.key_batches(f"*{visitor}*", progress):
         removed += len(key_names) if is_dry_run else scanning.unlink(key_names)
-    removed += _remove_positions([number, reader], progress, is_dry_run=is_dry_run)
     members = 0
     for family in _families("visitors"):
         for key_names in scanning.key_batches(f"{family}:*", progress):
@@ -71,29 +68,6 @@ def _families(members: str) -> list[str]:
         if not any(family.startswith(f"{shorter}:") for shorter in families):
             families.append(family)
     return families
-
-
-def _remove_positions(
-    names_of_reader: Sequence[Reader | None],
-    progress: Callable[[int], object],
-    *,
-    is_dry_run: bool,
-) -> int:
-    """Removes the positions of a reader, by id and by the hash of the name. Returns their number."""
-    removed = 0
-    for name_of_reader in names_of_reader:
-        if name_of_reader is None:  # a user without a number
-            continue
-        pattern = f"{keys.positions.family}:*:{name_of_reader}"
-        for key_names in scanning.key_batches(pattern, progress):
-            names = [name for name in key_names if keys.parse(name)[0] is keys.positions]
-            if is_dry_run:
-                removed += len(names)
-                continue
-            removed += scanning.unlink(names)
-            # A flush may have copied them before. The next one then deletes the copies.
-            copies.mark_keys_changed(names)
-    return removed
 
 
 def position_of(pk: Any) -> int | None:

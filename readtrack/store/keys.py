@@ -40,7 +40,7 @@ TAG = re.compile(r":\{rt[0-9a-f]+\}")
 PARTS = {
     "tag": rf"(?:{TAG.pattern})?",
     "subject": r"[^:{]+:[^:{]+",
-    "board": r"[^:{]+:[^:{]+",
+    "within": r"[^:{]+:[^:{]+",  # the subject of an object that others are within
     "hour": r"\d{10}",
     "name": ".+",
 }
@@ -65,6 +65,7 @@ class Key:
         holds: Literal["subjects", "visitors", "readers", ""] = "",
         divided: Literal["copied", "first", "anew", "left", ""] = "",
         is_used: Callable[[], bool] = lambda: True,
+        amount: Callable[[Any], tuple[float, float]] | None = None,
     ) -> None:
         """Takes the lifetime in seconds, or the name of the setting that decides it; 0 for ever.
 
@@ -83,6 +84,8 @@ class Key:
         "left" alone; or it stays if its partition does.
         `is_used` returns False if the budget leaves the key out: the settings do without it, there
         are few, or they are there for a moment or after a loss.
+        `amount` returns the number of keys and of the members of each, by the `SiteSize` of the
+        budget. Without it they follow from the views and the lifetime.
         """
         self.pattern = pattern
         self.type = type
@@ -94,6 +97,7 @@ class Key:
         self.holds = holds
         self.divided = divided
         self.is_used = is_used
+        self.amount = amount
         self.family = re.split(r":\{(?!dimension)", pattern)[0]  # the beginning, before the tag
         self.tagged = f"{self.family}{{tag}}{pattern[len(self.family) :]}"
         self.template = PART.sub("%s", self.tagged)
@@ -304,10 +308,6 @@ ordinal_seen_counters = Key("category:{subject}:seen:ordinal", "numbers", 0, "th
 read_scratch = Key("category:{subject}:read:stored", "bitmap", 0, "exists only inside a script, while the copy that SQL has is joined", is_used=_never)
 published = Key("category:{subject}:published", "string", 0, "time of the last publication (µs)", kept_with="read state")
 sent = Key("category:{subject}:sent", "sorted set", DAY, "publications by token, so that none counts twice: sequence", kept_with="read state")
-positions = Key("positions:{model}:{reader}", "hash of times", "DOTS.days", "positions: when (µs) up to which a reader has read each thread, by key; @ and a board: the threads in it then; *: all")
-positions_start = Key("positions:start:{model}", "string", "DOTS.days", "positions: when (µs) up to which everybody has read all threads", united="highest", divided="copied", is_used=_never)
-thread_news = Key("positions:news:{subject}", "set of times", "DOTS.days", "positions: the last 100 publications of a thread by time (µs); its boards, numbered, since when, and until when", kept_with="read state")
-board_news = Key("positions:board:{model}:{board}", "set of times", "DOTS.days", "positions: the 100 threads of a board that were published to or moved there last, by time (µs); @ and when a thread last left it", is_used=_never)
 reads_began = Key("reads:began", "string", 0, "since when Redis knows publications (µs); earlier pages mark nothing, and without it there are no dots", divided="copied")
 reads_restoring = Key("reads:restoring", "string", DAY, "the flush that gives Redis its read state back, by a random number")
 reads_changed = Key("reads:changed", "sorted set", 0, "keys of read state that changed since SQL got a copy, by when (µs)", is_used=_never)

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.store import keys, read_state, scanning, scripts, subject_keys
-from readtrack.store.read_state import carrying, copies
-from readtrack.store.read_state.by_model import threads_in
+from readtrack.store.read_state import copies, of_parts
 from readtrack.store.scripts import Call
 from readtrack.subjects import label_in
 
@@ -92,32 +91,12 @@ def move(rename: Rename) -> int:
     _rename_members(rename, at=buckets.now())
     _rename_members_of_visitors(rename)
     for key_names in _batches(rename):
-        _extend_turn()
+        extend_turn()
         moved += _move(key_names, rename)
-    for threads in threads_in(label_in(rename.after)):
-        moved += _rename_boards(threads.label, rename)
-    return moved
+    return moved + read_state.strategy_of(rename.after).follow_rename(rename)
 
 
-def _rename_boards(label: str, rename: Rename) -> int:
-    """Renames boards in the keys of the threads with that label. Returns the number of keys."""
-    moved = 0
-    for key_names in scanning.key_batches(f"{keys.positions.family}*:{label}:*"):
-        _extend_turn()
-        with_boards = []
-        lists_of_boards = []
-        for name in key_names:
-            row, _ = keys.parse(name)
-            if row in (keys.positions, keys.thread_news):
-                with_boards.append(name)
-            elif row is keys.board_news:
-                lists_of_boards.append(name)
-        moved += carrying.rename_boards(with_boards, rename.before, rename.after)
-        moved += _move(lists_of_boards, rename)
-    return moved
-
-
-def _extend_turn() -> None:
+def extend_turn() -> None:
     """Lets the present turn end later, because there is more to move."""
     name = keys.renaming(keys.tags()[0])
     scripts.run(Call("EXPIRE", [name], (keys.renaming.ttl,)), patient=True)
@@ -138,12 +117,14 @@ def _move(key_names: Iterable[str], rename: Rename) -> int:
     carried = 0
     for name in key_names:
         row, parts = keys.parse(name)
-        if row in carrying.ROWS:
-            carried += _carry_positions(name, row, parts, rename=rename)
+        if row is None:
+            continue
+        if of_parts.carrying(row) is not None:
+            carried += carry(name, row, parts, rename=rename)
             continue
         subject = parts.get("subject", parts.get("model", ""))
         new_subject = rename.renamed(subject)
-        if row is None or new_subject is None:
+        if new_subject is None:
             continue
         if row in OF_CATEGORY:
             categories[subject] = new_subject
@@ -158,12 +139,13 @@ def _move(key_names: Iterable[str], rename: Rename) -> int:
     return moved
 
 
-def _carry_positions(name: str, row: keys.Key, parts: Mapping[str, str], *, rename: Rename) -> int:
-    """Carries a key of positions to its new name. Returns 1; 0 if it keeps its name."""
-    names_in_key = [parts[part] for part in ("subject", "model", "board") if part in parts]
-    if all(rename.renamed(part) is None for part in names_in_key):
+def carry(name: str, row: keys.Key, parts: Mapping[str, str], *, rename: Rename) -> int:
+    """Lets a part carry its key to the new name. Returns 1; 0 if it keeps its name."""
+    own_keys = of_parts.carrying(row)
+    names_in_key = [parts[part] for part in ("subject", "model", "within") if part in parts]
+    if own_keys is None or all(rename.renamed(part) is None for part in names_in_key):
         return 0
-    new_names = carrying.carry(
+    new_names = own_keys.carry(
         name, row, parts, renamed=lambda before: rename.renamed(before) or before
     )
     if not new_names:  # it has expired
@@ -365,7 +347,7 @@ def _rename_members_of_visitors(rename: Rename) -> None:
     """Renames the subjects in the sorted sets of single visitors, which parts may have."""
     for row in _sets_of_visitors():
         for key_names in scanning.key_batches(f"{row.family}:*"):
-            _extend_turn()
+            extend_turn()
             names = [name for name in key_names if keys.parse(name)[0] is row]
             calls: list[Call[Any]] = []
             entries_of_sets = scripts.run_all(

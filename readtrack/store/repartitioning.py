@@ -11,7 +11,7 @@ from django.core.signals import setting_changed
 from readtrack.conf import conf
 from readtrack.store import keys, read_state, scanning, scripts
 from readtrack.store.connection import connect
-from readtrack.store.read_state import carrying, copies
+from readtrack.store.read_state import copies, of_parts
 from readtrack.store.scripts import Call
 
 OF_READERS = (keys.readers, keys.anonymous_readers)  # hashes with the ordinals of readers
@@ -44,7 +44,7 @@ class Plan:
 
     copies: dict[str, list[str]] = field(default_factory=dict)  # new names by old name
     divided: list[ParsedKey] = field(default_factory=list)  # sorted sets whose entries move
-    carried: list[ParsedKey] = field(default_factory=list)  # keys of positions
+    carried: list[ParsedKey] = field(default_factory=list)  # keys that parts carry
     categories: list[Category] = field(default_factory=list)
     outdated: list[str] = field(default_factory=list)  # old names that are removed in the end
 
@@ -82,8 +82,10 @@ def move(before: int, *, progress: Callable[[int], object] = int) -> int:
         for sorted_set in plan.divided:
             _divide(client, sorted_set)
         for key in plan.carried:
-            new_names = carrying.carry(key.name, key.row, key.parts)
-            copied += len({*new_names} - {key.name})
+            own_keys = of_parts.carrying(key.row)
+            if own_keys is not None:
+                new_names = own_keys.carry(key.name, key.row, key.parts)
+                copied += len({*new_names} - {key.name})
         copied += _copy(plan.copies)
         outdated += plan.outdated
         categories += plan.categories
@@ -120,7 +122,7 @@ def _plan(key_names: Sequence[str], *, before: int) -> Plan:
         old_tag = parts["tag"]
         if old_tag not in tags:
             plan.outdated.append(name)
-        if row in carrying.ROWS:
+        if of_parts.carrying(row) is not None:
             plan.carried.append(ParsedKey(name, row, parts))
         elif row in OF_CATEGORY:
             # Also of those that only processes with the new number know.

@@ -45,7 +45,8 @@ def subjects(label: str) -> Iterator[str]:
     """
     # With several partitions, there is a tag such as `:{rt07}` between the family and the subject.
     separator = ":{rt*}:" if len(keys.tags()) > 1 else ":"
-    for family in (keys.total.family, keys.read_bits.family, keys.thread_news.family):
+    rows = [row for row in keys.every() if row is keys.total or row.kept_with == "read state"]
+    for family in dict.fromkeys(row.family for row in rows):
         for name in chain.from_iterable(key_batches(f"{family}{separator}{label}:*")):
             _, parts = keys.parse(name)
             subject = parts.get("subject")

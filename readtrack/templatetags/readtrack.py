@@ -98,18 +98,6 @@ def trending(limit: int = 10, of: str = "") -> list[reports.Trend]:
     return asked(lambda: reports.trending(limit, model=model))
 
 
-@register.simple_tag(takes_context=True)
-def first_unread(context: Any, rows: Any, of: Any = None, written: str = "") -> Any:
-    """`{% first_unread thread.posts as post %}` sets the first post that is new to the user, else
-    None: for a link that jumps there.
-
-    It needs `"read_state": "positions"`. For a queryset, `of=thread` names the thread. The options
-    are those of `reports.first_unread`. Each tag takes a round trip and a query.
-    """
-    user = tags.user_of(context)
-    return asked(lambda: reports.first_unread(user, rows, of=of, written=written))
-
-
 @register.simple_tag
 def visitor_count(obj: Any) -> int | str:
     """`{% visitor_count post %}` shows the unique visitors. Each tag takes a round trip."""

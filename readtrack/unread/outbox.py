@@ -25,7 +25,6 @@ from readtrack.registry import registry
 from readtrack.sql import databases, read_states
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import SilentError, fail_open
-from readtrack.unread.boards import boards_of
 
 DIGEST = 8  # bytes of a token that name its post
 
@@ -187,19 +186,21 @@ def _tag_of(row: PendingPublication) -> str:
 
 
 def _publications(rows: Sequence[PendingPublication]) -> list[read_state.Publication]:
-    """Returns the rows as publications for Redis. Asks SQL for boards that are not known."""
-    boards = boards_of([row.subject for row in rows if row.boards is None])
+    """Returns the rows as publications for Redis. Asks SQL what their categories are within, where
+    that is not known.
+    """
+    found = read_state.within([row.subject for row in rows if row.within is None])
     publications = []
     for row in rows:
-        boards_of_row = boards.get(row.subject, []) if row.boards is None else row.boards
-        publications.append(_publication(row, boards=boards_of_row))
+        within = found.get(row.subject, []) if row.within is None else row.within
+        publications.append(_publication(row, within=within))
     return publications
 
 
-def _publication(row: PendingPublication, *, boards: Sequence[str]) -> read_state.Publication:
+def _publication(row: PendingPublication, *, within: Sequence[str]) -> read_state.Publication:
     """Returns the row of an outbox as a publication for Redis.
 
-    `boards` has the subjects of the boards that the row's category is in.
+    `within` has the subjects of the objects that the row's category is within.
     """
     token = row.token.hex if row.token else ""
     return read_state.Publication(
@@ -209,7 +210,7 @@ def _publication(row: PendingPublication, *, boards: Sequence[str]) -> read_stat
         is_own=row.is_own,
         token=token,
         post=row.post,
-        boards=tuple(boards),
+        within=tuple(within),
     )
 
 

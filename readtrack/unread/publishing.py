@@ -11,7 +11,6 @@ from readtrack.models import PendingPublication
 from readtrack.models.tracked import every_row
 from readtrack.store import read_state
 from readtrack.unread import outbox
-from readtrack.unread.boards import loaded_boards
 
 
 def mark_unread(objs: Iterable[Model]) -> None:
@@ -101,20 +100,20 @@ def _publication(subject: str, posts: Sequence[Model]) -> PendingPublication:
     if len(posts) == 1 and posts[0].pk is not None:
         publication.post = subjects.subject_of(posts[0])
         publication.token = outbox.token_of(publication.post)
-    thread = _loaded_thread(subject, posts[0])
-    if thread is not None:
-        publication.boards = loaded_boards(thread)
+    category = _loaded_category(subject, posts[0])
+    if category is not None:
+        publication.within = read_state.strategy_of(subject).loaded_within(category)
     return publication
 
 
-def _loaded_thread(subject: str, post: Model) -> Model | None:
+def _loaded_category(subject: str, post: Model) -> Model | None:
     """Returns the object with that subject if the post has loaded it, else None."""
     for link in subjects.news_links(type(post)):
         if isinstance(link, ManyToManyField) or not link.is_cached(post):
             continue
-        thread: Model | None = getattr(post, link.name)
-        if thread is not None and subjects.subject_of(thread) == subject:
-            return thread
+        category: Model | None = getattr(post, link.name)
+        if category is not None and subjects.subject_of(category) == subject:
+            return category
     return None
 
 
@@ -122,7 +121,7 @@ def unpublish(posts: Iterable[Model], *, using: str | None = None) -> None:
     """Takes the news of the posts back on commit, as their deletion does.
 
     Call it where a post is hidden, and not deleted. A reader who has not seen the post has one less
-    that is new; what else was published stays new. It needs the form "sequence" or "positions",
+    that is new; what else was published stays new. It needs a form of read state with numbers,
     because a bitmap forgets what a reader had read before; and posts that were news each by itself,
     with "sequence" in the last 24 hours. `using` is the alias of the posts' database.
     """

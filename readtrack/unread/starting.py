@@ -25,20 +25,19 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
     """
     read_states.ensure_begun()
     as_of = connection.server_time(patient=True)
-    positions = read_state.positions_of(subjects.label_of(model))
-    if positions is not None:
-        scripts.run_all(*positions.start(as_of=as_of), patient=True)
+    form = read_state.strategy_of(subjects.label_of(model))
+    if form.is_by_reader:
+        scripts.run_all(*form.start(as_of=as_of), patient=True)
         count = databases.rows(model).count()
         progress(count)
         return count
-    if subjects.is_board(model):  # its threads are marked, by their model
+    if form.is_derived:  # the categories that its dots are made out of are marked
         return 0
     # The highest position of a reader in read state, by the tag of the partition.
     if readers.has_ordinals():
         highest_by_tag = number_readers()
     else:
         highest_by_tag = dict.fromkeys(keys.tags(), highest_position())
-    form = read_state.strategy_of(subjects.label_of(model))
     bytes_of_row = form.size_of(max(highest_by_tag.values()))
     rows_at_once = max(1, min(scripts.SLICE, BYTES_AT_ONCE // bytes_of_row))
     count = 0
@@ -69,11 +68,11 @@ def start_reader(pk: Any) -> bool:
     read_states.ensure_begun()
     is_done = True
     for model in subjects.read_state_models():
-        if subjects.is_board(model):
+        form = read_state.strategy_of(subjects.label_of(model))
+        if form.is_derived:
             continue
-        positions = read_state.positions_of(subjects.label_of(model))
-        if positions is not None:
-            calls = positions.mark_all(reader, page=read_state.PageTime(), absent=None)
+        if form.is_by_reader:
+            calls = form.mark_all(reader, page=read_state.PageTime(), absent=None)
             if None in scripts.run_all(*calls):
                 is_done = False
             continue

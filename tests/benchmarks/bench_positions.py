@@ -10,7 +10,8 @@ from django.test import override_settings
 
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.connection import connect, server_time
-from readtrack.store.read_state import PageTime, Positions, Publication
+from readtrack.store.read_state import PageTime, Publication
+from readtrack.threads.forms import Threads, positions_of
 from tests.benchmarks.measuring import table
 
 MODELS = {
@@ -60,7 +61,7 @@ def publish(
             Publication(
                 subject,
                 post=f"site.reply:{next(numbers)}",
-                boards=boards,
+                within=boards,
             )
             for subject in portion
         ]
@@ -73,8 +74,8 @@ def read(reader: int, subjects: list[str]) -> None:
     scripts.run_all(*form.raise_positions(reader, dict.fromkeys(subjects, now)))
 
 
-def positions() -> Positions:
-    form = read_state.positions_of("site.thread")
+def positions() -> Threads:
+    form = positions_of("site.thread")
     assert form is not None
     return form
 
@@ -166,7 +167,7 @@ def memory() -> None:
         return work
 
     each_reader = grown(readers, READERS)
-    each_thread = grown(publications(1, start=MILLION, boards=()), THREADS)
+    each_thread = grown(publications(1, start=MILLION, within=()), THREADS)
     each_placed_thread = grown(publications(1, start=2 * MILLION), THREADS)
     each_busy_thread = grown(publications(10, start=3 * MILLION), THREADS)
     total = (each_reader + each_thread) * MILLION

@@ -26,8 +26,6 @@ from tests.site.models import Article, Counted, Manual, Page, Post
 from tests.support import factories
 from tests.support.rows import each_row
 
-POSITIONS = {"read_state": "positions"}
-
 
 @each_row(
     ("options", "ids"),
@@ -67,14 +65,6 @@ def test_a_wrong_setting_is_found(
         ({"site.Manual": ["counted"]}, "E046", "Give a dict"),
         ({"site.Manual": {"counted": "yes"}}, "E046", "Give a dict"),
         ({"site.Manual": {"read_state": "bitmpa"}}, "E046", "Did you mean 'bitmap'? Give a dict"),
-        ({"site.Manual": {"read_state": "position"}}, "E046", "Did you mean 'positions'? Give"),
-        ({"site.Thread": {**POSITIONS, "boards": "board"}}, "E046", "Give a dict"),
-        ({"site.Thread": {**POSITIONS, "boards": [7]}}, "E046", "Give a dict"),
-        ({"site.Thread": {**POSITIONS, "is_public": 7}}, "E046", "Give a dict"),
-        ({"site.Thread": {"read_state": True, "boards": ["board"]}}, "E046", "Give a dict"),
-        ({"site.thread": {**POSITIONS, "boards": ["bord"]}}, "E059", "Name foreign keys"),
-        ({"site.thread": {**POSITIONS, "boards": ["is_hidden"]}}, "E059", "Name foreign keys"),
-        ({"site.thread": {**POSITIONS, "boards": ["board__name"]}}, "E059", "Name foreign keys"),
         ({"site.Manual": {"read_state": []}}, "E046", "Give a dict"),
         ({"site.Gadget": {"news_author": 7}}, "E046", "Give a dict"),
         ({"site.Gadget": {"published_field": 7}}, "E046", "Give a dict"),
@@ -101,23 +91,11 @@ def test_a_wrong_entry_of_models_is_found_with_what_was_meant(
     assert str(next(iter(entries))) in message.msg
 
 
-@pytest.mark.parametrize("form", [True, False, "bitmap", "sequence", "positions"])
+@pytest.mark.parametrize("form", [True, False, "bitmap", "sequence"])
 def test_read_state_is_on_or_off_or_a_form(settings: Settings, form: bool | str) -> None:
     settings.READTRACK = {"MODELS": {"site.Manual": {"read_state": form}}}
     assert found() == []
     assert has_read_state(Manual) == bool(form)
-
-
-def test_a_board_has_no_read_state_of_its_own(settings: Settings) -> None:
-    threads = {**POSITIONS, "boards": ["board", "board__forum"]}
-    settings.READTRACK = {"MODELS": {"site.Thread": threads}}
-    assert found() == []
-    settings.READTRACK = {"MODELS": {"site.Thread": threads, "site.Board": {"read_state": True}}}
-    assert found() == ["readtrack.E059"]
-    assert "has a 'read_state' of its own" in the_message("readtrack.E059").msg
-    settings.READTRACK = {"MODELS": {"site.Thread": {**threads, "news_for": ["board"]}}}
-    assert found() == ["readtrack.E059"]
-    assert "a 'news_for' leads to, too" in the_message("readtrack.E059").msg
 
 
 @pytest.mark.parametrize("name", ["section__parent", "slug", "sektion"])

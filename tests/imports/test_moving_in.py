@@ -48,8 +48,7 @@ def _forum(request: pytest.FixtureRequest, settings: Settings) -> Iterator[None]
     options = {**request.param}
     settings.TIME_ZONE = "America/New_York"
     settings.USE_TZ = options.pop("USE_TZ", True)
-    dots = {"days": READ_DAYS, **options.pop("DOTS", {})}
-    with forum.forum(settings, DOTS=dots, **options):
+    with forum.forum(settings, THREADS={"days": READ_DAYS}, **options):
         yield
 
 

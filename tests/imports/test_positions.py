@@ -13,6 +13,7 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.flush.run import flush
+from readtrack.threads import reports as threads_reports
 from tests.site.models import Board, ReadMark, Reply, Thread, TopicReadTrack
 from tests.support import factories, forum
 from tests.support.bounds import set_most_bits
@@ -83,7 +84,7 @@ def test_a_row_says_why_it_is_left_out(capsys: pytest.CaptureFixture[str]) -> No
     mark(factories.user(), thread, now - 91 * DAY)
     figures = run(capsys, "site.TopicReadTrack", "topic")
     assert (figures["read"], figures["counted"], figures["skipped"]) == (2, 1, 1)
-    assert figures["  older than the days of DOTS (50%)"] == 1
+    assert figures["  older than the days of THREADS (50%)"] == 1
     gone, _ = ContentType.objects.get_or_create(app_label="gone", model="gone")
     mark_any(user, Thread, str(thread.pk), now)
     mark_any(user, Thread, str(thread.pk), None)
@@ -208,9 +209,9 @@ def test_the_first_unread_reply_of_a_moved_thread_is_found_by_its_time(
     mark(user, thread, now - 3 * DAY + timedelta(hours=2))
     run(capsys, "site.TopicReadTrack", "topic", published=["last_post_on"])
     assert reports.unread_counts(user, [thread]) == {thread: 1}
-    assert reports.first_unread(user, thread.replies, written="written") == replies[2]
-    assert reports.first_unread(newcomer, thread.replies, written="written") == replies[0]
-    assert reports.first_unread(user, thread.replies) == replies[0]
+    assert threads_reports.first_unread(user, thread.replies, written="written") == replies[2]
+    assert threads_reports.first_unread(newcomer, thread.replies, written="written") == replies[0]
+    assert threads_reports.first_unread(user, thread.replies) == replies[0]
 
 
 @pytest.mark.usefixtures("new_redis")

@@ -25,7 +25,10 @@ pytestmark = pytest.mark.django_db
         {"DOTS": {"form": "sequence"}},
         {"DOTS": {"readers": "ordinal"}},
         {"DOTS": {"form": "sequence", "readers": "ordinal"}},
-        {"MODELS": {"site.Category": {"read_state": "positions"}}},
+        pytest.param(
+            {"MODELS": {"site.Category": {"read_state": "positions"}}},
+            marks=pytest.mark.needs_parts("threads"),
+        ),
     ],
     ids=["bitmap", "sequence", "bitmap by ordinals", "sequence by ordinals", "positions"],
 )

@@ -45,6 +45,7 @@ def test_a_form_with_numbers_tells_how_many_are_new(
     assert numbers == {categories[0]: 2, categories[1]: 1}
 
 
+@pytest.mark.needs_parts("threads")
 def test_positions_tell_how_many_are_new_too(settings: Settings) -> None:
     settings.READTRACK = {"MODELS": {"site.Topic": {"read_state": "positions"}}}
     user = factories.user()

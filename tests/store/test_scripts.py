@@ -31,12 +31,8 @@ LUA = sorted(path.name for path in files("readtrack.store").joinpath("lua").iter
 INCLUDED = (
     "changed.lua",
     "common.lua",
-    "place.lua",
-    "positions.lua",
-    "raise.lua",
     "restoring.lua",
     "since.lua",
-    "trim.lua",
     "unsettled.lua",
     "view.lua",
 )

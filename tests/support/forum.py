@@ -8,7 +8,9 @@ from django.db.models.signals import post_delete, post_save, pre_delete
 
 from readtrack import receivers
 from readtrack.store import read_state, scripts
-from readtrack.store.read_state import PageTime, Positions, positions_of
+from readtrack.store.read_state import PageTime
+from readtrack.threads import receivers as threads_receivers
+from readtrack.threads.forms import Threads, positions_of
 from tests.site.models import Board, Forum, Reply, Thread
 
 LABEL = "site.thread"
@@ -29,6 +31,7 @@ def forum(settings: Any, **overrides: Any) -> Iterator[None]:
     settings.READTRACK = {"MODELS": MODELS, **overrides}
     read_state.begin(0)
     receivers.connect()
+    threads_receivers.connect()
     yield
     for name, (signal, model) in SIGNALS.items():
         signal.disconnect(sender=model, dispatch_uid=f"readtrack.{name}")
@@ -36,7 +39,7 @@ def forum(settings: Any, **overrides: Any) -> Iterator[None]:
         post_delete.disconnect(sender=model, dispatch_uid="readtrack.on_delete")
 
 
-def positions() -> Positions:
+def positions() -> Threads:
     """Returns the form of the threads' read state."""
     form = positions_of(LABEL)
     assert form is not None
@@ -46,4 +49,4 @@ def positions() -> Positions:
 def mark_all(reader: Any, *, as_of: int | str = "", board: str = "") -> None:
     """Marks all threads read for the reader, or those of a board."""
     page = PageTime(began=as_of)
-    scripts.run_all(*positions().mark_all(reader, page=page, board=board))
+    scripts.run_all(*positions().mark_all(reader, page=page, within=board))

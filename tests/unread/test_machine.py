@@ -21,14 +21,12 @@ from readtrack.models import (
     PendingPublication,
     ReaderNumber,
     ReadState,
-    ReadTimes,
 )
 from readtrack.reports.page_state import page_state
-from readtrack.sql import read_states, read_times
-from readtrack.store.read_state import copies, times
+from readtrack.sql import read_states
+from readtrack.store.read_state import copies
 from readtrack.subjects import subject_of
-from tests.site.models import Thread
-from tests.support import factories, forum
+from tests.support import factories
 from tests.support.depth import some
 from tests.support.machines import (
     Backup,
@@ -54,10 +52,7 @@ TABLES: list[type[Model]] = [
     PendingPublication,
     ReaderNumber,
     ReadState,
-    ReadTimes,
 ]
-# The categories are threads.
-POSITIONS: dict[str, Any] = {"MODELS": forum.MODELS}
 
 # Readers who have read each category since its last publication.
 Reads = dict[int, set[int]]
@@ -75,17 +70,15 @@ class ReadStateMachine(FlusherMachine):
     """Events at a site, each followed by a check of the dots."""
 
     options: dict[str, Any]
+    tables = TABLES
 
     def __init__(self) -> None:
         super().__init__()
         self.site.READTRACK = self.options
         self.redis.flushdb()
-        empty(TABLES)
+        empty(self.tables)
         read_states.ask_again()
-        if "MODELS" in self.options:
-            self.categories: list[Any] = [Thread.objects.create() for _ in range(CATEGORIES)]
-        else:
-            self.categories = [factories.category() for _ in range(CATEGORIES)]
+        self.categories = self.new_categories()
         self.subjects = [subject_of(category) for category in self.categories]
         self.reads = nobody()
         self.safe_reads = nobody()  # of those, what SQL has a copy of
@@ -100,12 +93,17 @@ class ReadStateMachine(FlusherMachine):
         self.backup: Backup | None = None
         self.reads_of_backup = nobody()
 
+    def new_categories(self) -> list[Any]:
+        return [factories.category() for _ in range(CATEGORIES)]
+
     @initialize()
     def begin(self) -> None:
         page_state(dots=self.subjects, reader=self._reader(1))
-        if "MODELS" in self.options:  # a thread without a publication is read
-            tracker.mark_unread(self.categories)
+        self.make_unread()
         self.finish(is_full=True)
+
+    def make_unread(self) -> None:
+        """Makes all categories unread, which those of the core are."""
 
     @rule(index=CATEGORY, number=READER)
     def read(self, index: int, number: int) -> None:
@@ -167,7 +165,7 @@ class ReadStateMachine(FlusherMachine):
     @precondition(lambda self: not self.flushers)
     @rule()
     def back_up(self) -> None:
-        self.backup = back_up(TABLES)
+        self.backup = back_up(self.tables)
         self.reads_of_backup = copy(self.safe_reads)
         self.news_since_backup = set()
 
@@ -250,12 +248,11 @@ class ReadStateMachine(FlusherMachine):
 @pytest.mark.parametrize(
     "options",
     some(
-        [{}, {"DOTS": {"form": "sequence", "readers": "ordinal"}}, POSITIONS],
+        [{}, {"DOTS": {"form": "sequence", "readers": "ordinal"}}],
         deep=[
             {"DOTS": {"form": "sequence"}},
             {"DOTS": {"readers": "ordinal"}},
             {"PARTITIONS": 4},
-            {**POSITIONS, "PARTITIONS": 4},
         ],
     ),
     ids=str,
@@ -267,8 +264,6 @@ def test_no_dot_that_should_be_on_is_off_whatever_is_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(read_states, "ROWS_AT_ONCE", 2)
-    monkeypatch.setattr(read_times, "ROWS_AT_ONCE", 2)
-    monkeypatch.setattr(times, "KEYS_AT_ONCE", 2)
     monkeypatch.setattr(copies, "CHANGES_AT_ONCE", 2)
     monkeypatch.setattr(keeping, "COPYING_SECONDS", 600)
     ReadStateMachine.options = options

@@ -21,7 +21,6 @@ from readtrack.models import (
     PendingPublication,
     ReaderNumber,
     ReadState,
-    ReadTimes,
 )
 from readtrack.reports.page_state import page_state
 from readtrack.sql import read_states
@@ -55,7 +54,6 @@ TABLES: list[type[Model]] = [
     PendingPublication,
     ReaderNumber,
     ReadState,
-    ReadTimes,
 ]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
 
-from readtrack.subjects import has_read_state, is_board, is_counted
+from readtrack.subjects import has_read_state, is_counted, is_derived
 
 
 def announce(page: Any, request: HttpRequest, response: HttpResponseBase) -> None:
@@ -19,6 +19,5 @@ def announce(page: Any, request: HttpRequest, response: HttpResponseBase) -> Non
     model = type(page)
     if is_counted(model):
         recorder.view(page)
-    # The page of a board lists its threads, which nobody has read by that.
-    if has_read_state(model) and not is_board(model):
+    if has_read_state(model) and not is_derived(model):
         recorder.read(page)

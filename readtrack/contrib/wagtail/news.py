@@ -19,7 +19,7 @@ from readtrack import receivers
 from readtrack.contrib.wagtail.models_of_site import base_model
 from readtrack.models import Tracked
 from readtrack.store import scripts
-from readtrack.subjects import has_read_state, is_board, is_news_by_registry, news_links
+from readtrack.subjects import has_read_state, is_derived, is_news_by_registry, news_links
 from readtrack.unread import publishing
 
 #: What `is_news` gets as the changed field if a page, or one above it, was moved.
@@ -138,11 +138,11 @@ def _depth_of_restriction(page: Any) -> int:
 def _with_read_state(pages: Iterable[Any]) -> list[Model]:
     """Returns the pages that have a dot, each as an object of its own model.
 
-    A board is left out, because its dot is that of its threads.
+    A category is left out whose dot is made out of those of others, as that of a board of threads.
     """
     specific_pages = [page.specific_deferred for page in pages]
     return [
-        page for page in specific_pages if has_read_state(type(page)) and not is_board(type(page))
+        page for page in specific_pages if has_read_state(type(page)) and not is_derived(type(page))
     ]
 
 

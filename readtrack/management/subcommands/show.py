@@ -8,8 +8,6 @@ from django.db import Error
 from django.db.models import Model
 
 from readtrack import buckets, parts, reports
-from readtrack.conf import conf
-from readtrack.doctor.wording import counted
 from readtrack.lines import one_line
 from readtrack.management.subcommands.base import Line, Subcommand
 from readtrack.reports.page_state import loaded
@@ -169,5 +167,4 @@ def _lines_of_read_state(obj: Model, in_redis: InRedis) -> Iterator[Line]:
     elif read_state.knows_readers(label_in(subject_of(obj))):
         yield Line("last publication", "never", "Redis")
     else:
-        days = counted(conf.DOTS.days, "day")
-        yield Line("last publication", "unknown", f"Redis keeps it for {days}")
+        yield Line("last publication", "unknown", "Redis keeps the last ones only")

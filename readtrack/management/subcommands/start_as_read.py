@@ -10,7 +10,7 @@ from readtrack.management.subcommands.base import Subcommand, progress_bar
 from readtrack.sql import databases
 from readtrack.subjects import (
     has_read_state,
-    is_board,
+    is_derived,
     model_with_label,
     owner,
     read_state_models,
@@ -31,7 +31,7 @@ otherwise everybody has a dot at everything.
 
 What is published while it runs keeps its dots, and so does everything for accounts made later. It fills the read state
 of each object up to the highest user, and prints the memory that this takes. A model whose read state is kept by reader
-("positions") takes one write, and no memory.
+takes one write, and no memory.
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -53,7 +53,7 @@ of each object up to the highest user, and prints the memory that this takes. A 
         models = read_state_models()
         if model:
             models = [_model(label) for label in model]
-        models = [model_class for model_class in models if not is_board(model_class)]
+        models = [model_class for model_class in models if not is_derived(model_class)]
         count = 0
         total = 0  # bytes
         for model_class in models:

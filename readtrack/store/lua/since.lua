@@ -1,4 +1,4 @@
--- Included in mark_read.lua and in the scripts that mark positions.
+-- Included in the scripts that mark categories read.
 -- Takes: call; page_age, how long ago the page began (µs; nil if only the next is known); page_began, when it began by
 --   our clock (µs; nil for now).
 -- Gives: now (µs), page_since.

@@ -1,7 +1,8 @@
 """Read state: what each reader has seen of each category.
 
-`forms` and `positions` have the forms that the read state of a category may have, `by_model`
-chooses among them, and `ordinals` has the numbers of readers. The functions here take categories of any form and any partition, by their subjects.
+`forms` has the forms that the read state of a category may have, beside those of parts, `by_model`
+chooses among them, and `ordinals` has the numbers of readers. The functions here take categories of
+any form and any partition, by their subjects.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from readtrack.hits import readers
 from readtrack.hits.readers import Reader
 from readtrack.store import clock, keys, scripts, subject_keys
 from readtrack.store.read_state import ordinals
-from readtrack.store.read_state.by_model import STRATEGIES, forms_by_label, strategy_of
+from readtrack.store.read_state.by_model import STRATEGIES, strategy_of
 from readtrack.store.read_state.forms import (
     ROWS,
     PageTime,
@@ -22,24 +23,13 @@ from readtrack.store.read_state.forms import (
     Strategy,
 )
 from readtrack.store.read_state.ordinals import field
-from readtrack.store.read_state.positions import ALL, Boards, NewsOfReader, Positions, kept_for
 from readtrack.store.scripts import Call
 
-__all__ = [
-    "ALL",
-    "ROWS",
-    "STRATEGIES",
-    "Boards",
-    "NewsOfReader",
-    "PageTime",
-    "Positions",
-    "Publication",
-]
-__all__ += ["Strategy", "begin", "count_readers", "field", "fill", "forget", "has_positions"]
-__all__ += ["have_begun"]
-__all__ += ["kept_for", "known_since", "knows_readers", "last_published", "marks", "not_begun"]
-__all__ += ["number", "positions_of", "publish", "remove", "strategy_of", "take_over", "unpublish"]
-__all__ += ["unread"]
+__all__ = ["ROWS", "STRATEGIES", "PageTime", "Publication", "Strategy"]
+__all__ += ["begin", "count_readers", "field", "fill", "forget", "have_begun"]
+__all__ += ["known_since", "knows_readers", "last_published", "marks", "not_begun"]
+__all__ += ["number", "publish", "remove", "strategy_of", "take_over", "unpublish"]
+__all__ += ["unread", "within"]
 
 
 def unread(reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
@@ -254,15 +244,15 @@ def knows_readers(label: str) -> bool:
     return strategy_of(label).knows_readers
 
 
-def has_positions() -> bool:
-    """Returns True if the read state of a model is kept by reader."""
-    return any(isinstance(form, Positions) for form in forms_by_label().values())
+def within(subjects: Sequence[str]) -> dict[str, list[str]]:
+    """Returns the subjects of the objects that categories are within, by the subject of the category.
 
-
-def positions_of(label: str) -> Positions | None:
-    """Returns the form of the model with that label if it is that of positions, else None."""
-    form = forms_by_label().get(label)
-    return form if isinstance(form, Positions) else None
+    Categories that are within nothing may be left out. Raises django.db.Error.
+    """
+    found: dict[str, list[str]] = {}
+    for strategy, group in _by_strategy(subjects).items():
+        found.update(strategy.within(group))
+    return found
 
 
 def _by_strategy(subjects: Sequence[str]) -> dict[Strategy, list[str]]:

@@ -1,12 +1,12 @@
 """The form of read state of each category, by its model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+from readtrack import parts
 from readtrack.conf import cached_setting, conf
 from readtrack.registry import registry
 from readtrack.store.read_state.forms import Bitmaps, Sequences, Strategy
-from readtrack.store.read_state.positions import Boards, Positions
-from readtrack.subjects import label_in, label_of, model_with_label, thread_labels
+from readtrack.subjects import label_in, label_of, model_with_label
 
 # The forms that keep read state by category. The setting DOTS names one of them.
 STRATEGIES: dict[str, Strategy] = {"bitmap": Bitmaps(), "sequence": Sequences()}
@@ -27,28 +27,20 @@ def strategy_of(subject: str) -> Strategy:
     return STRATEGIES.get(conf.DOTS.form, DEFAULT)  # a check names an unknown one
 
 
-def threads_in(label: str) -> Sequence[Positions]:
-    """Returns the forms of the threads that are in boards of the model with that label."""
-    form = forms_by_label().get(label)
-    return form.threads if isinstance(form, Boards) else ()
-
-
-@cached_setting()
+@cached_setting("INSTALLED_APPS")
 def forms_by_label() -> Mapping[str, Strategy]:
-    """Returns the forms that MODELS names, by the label of the model, and that of their boards."""
+    """Returns the forms that MODELS names, those of parts among them, by the label of the model."""
     forms: dict[str, Strategy] = {}
-    positions: dict[str, Positions] = {}
     for configured_label, options in registry().items():
         model = model_with_label(configured_label)
-        if model is None:
-            continue
-        label = label_of(model)
-        if options.read_state == Positions.name:
-            positions[label] = Positions(label)
-        elif options.read_state in STRATEGIES:
-            forms[label] = STRATEGIES[str(options.read_state)]
-    for board_label, labels in thread_labels().items():
-        threads = [positions[label] for label in labels if label in positions]
-        if threads:
-            forms[board_label] = Boards(threads)
-    return {**forms, **positions}
+        if model is not None and options.read_state in STRATEGIES:
+            forms[label_of(model)] = STRATEGIES[str(options.read_state)]
+    for part in parts.installed():
+        forms.update(part.read_state_forms())
+    return forms
+
+
+def names() -> tuple[str, ...]:
+    """Returns the names of all forms that MODELS may name: of the core, and of installed parts."""
+    of_parts = [name for part in parts.installed() for name in part.forms]
+    return (*STRATEGIES, *of_parts)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from readtrack.hits import readers
 from readtrack.store import clock, keys, scanning, scripts
 from readtrack.store.connection import OutOfMemoryError, connect
-from readtrack.store.read_state import ordinals, times
+from readtrack.store.read_state import of_parts, ordinals
 from readtrack.store.read_state.by_model import STRATEGIES, strategy_of
 from readtrack.store.read_state.forms import ROWS
 from readtrack.store.scripts import Call
@@ -62,12 +62,12 @@ class Changed(NamedTuple):
     """Some of what changed in a partition since SQL got a copy, the oldest changes first."""
 
     subjects: list[str]  # of categories
-    times: list[str]  # names of keys of positions
+    of_parts: list[str]  # names of keys that parts copy
 
     @property
     def number(self) -> int:
         """The number of the changes."""
-        return len(self.subjects) + len(self.times)
+        return len(self.subjects) + len(self.of_parts)
 
 
 def changed(tag: str, *, after: int = 0) -> Changed:
@@ -94,8 +94,9 @@ def _divided(key_names: Sequence[str]) -> tuple[Changed, list[str]]:
     unused = []
     for name in key_names:
         row, parts = keys.parse(name)
-        if times.is_used(row, parts):
-            changes.times.append(name)
+        own_keys = of_parts.copying(row)
+        if row is not None and own_keys is not None and own_keys.is_used(row, parts):
+            changes.of_parts.append(name)
         elif row in ROWS and row is strategy_of(parts["subject"]).key():
             changes.subjects.append(parts["subject"])
         else:
@@ -217,7 +218,7 @@ def mark_all_changed(tag: str) -> None:
 
 
 def mark_states_changed(tag: str) -> None:
-    """Notes that the state of each category and all keys of positions of a partition changed.
+    """Notes that the state of each category and all keys that parts copy changed in a partition.
 
     Raises redis.RedisError.
     """
@@ -228,18 +229,20 @@ def mark_states_changed(tag: str) -> None:
             if row is not None and parts["tag"] == tag and row in (*ROWS, keys.published):
                 subjects[parts["subject"]] = None
         mark_changed(subjects)
-    mark_all_times_changed(tag)
+    for own_keys in of_parts.all_keys():
+        _mark_all_changed_of(own_keys, tag)
 
 
-def mark_all_times_changed(tag: str) -> None:
-    """Notes that all keys of positions of a partition changed. Raises redis.RedisError."""
-    for key_names in scanning.key_batches(f"{keys.positions.family}*{tag}:*", tag=tag):
-        of_tag = []
-        for name in key_names:
-            row, parts = keys.parse(name)
-            if row in times.ROWS and parts["tag"] == tag:
-                of_tag.append(name)
-        mark_keys_changed(of_tag)
+def _mark_all_changed_of(own_keys: of_parts.KeysOfPart, tag: str) -> None:
+    """Notes that all keys of a partition changed that a part copies."""
+    for word in dict.fromkeys(row.family.partition(":")[0] for row in own_keys.rows):
+        for key_names in scanning.key_batches(f"{word}*{tag}:*", tag=tag):
+            of_tag = []
+            for name in key_names:
+                row, parts = keys.parse(name)
+                if row in own_keys.rows and parts["tag"] == tag:
+                    of_tag.append(name)
+            mark_keys_changed(of_tag)
 
 
 def begin_restoring(tag: str) -> str | None:

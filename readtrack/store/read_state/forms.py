@@ -1,13 +1,15 @@
 """The contract of all forms of read state, and the two forms that keep it by category.
 
-The third form is in `positions`, and `by_model` chooses the form of each category.
+Parts may have other forms, and `by_model` chooses the form of each category.
 """
 
 from collections.abc import Sequence
 from functools import partial
 from itertools import starmap
 from struct import iter_unpack, pack, unpack
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.db.models import Model
 
 from readtrack.conf import READER_BITS, highest_reader
 from readtrack.hits import readers
@@ -16,6 +18,9 @@ from readtrack.store import clock, keys, scripts
 from readtrack.store.channel import channel
 from readtrack.store.read_state import ordinals
 from readtrack.store.scripts import Call
+
+if TYPE_CHECKING:
+    from readtrack.store.renaming import Rename
 
 # Bytes of the longest read state that a publication is taken back in: of 250,000 readers.
 TAKEN_BACK_IN = 1_000_000
@@ -35,7 +40,8 @@ class Publication(NamedTuple):
     # token.
     token: str = ""
     post: str = ""  # subject of what is new; "" for several, or if it is not known
-    boards: tuple[str, ...] = ()  # subjects of the boards that the category is in
+    # Subjects of the objects that the category is within, which have a dot if it has one.
+    within: tuple[str, ...] = ()
 
 
 class PageTime(NamedTuple):
@@ -65,6 +71,10 @@ class Strategy:
     most_counted: int | None = None  # a higher number only says that there are more than that
     keeps_posts = False  # knows which posts are new
     knows_readers = True  # can count the readers of a category
+    # Keeps what each reader has read by the reader, so that `mark_all` and `start` mark all categories
+    # of the model at once.
+    is_by_reader = False
+    is_derived = False  # has no state of its own: its dot is made out of those of other categories
     erases = ""  # the method by which erase_read_state.lua removes a reader from a key of this form
     by_id: keys.Key  # the row of read state whose positions are user ids
     # The row of read state whose positions are ordinals. It has other keys, because a bit at the
@@ -219,6 +229,43 @@ class Strategy:
         key_names += [state_row(subject) for subject in subjects]
         arguments = (number, ordinals.field(user))
         return Call(f"take_over_{self.name}", key_names, arguments, int, absent=0)
+
+    def mark_all(
+        self, reader: Reader, *, page: PageTime, within: str = "", absent: Any = ...
+    ) -> list[Call[int]]:
+        """Returns calls that mark all categories of the model read, or those within the object with
+        that subject. Only a form that is by reader can.
+        """
+        raise NotImplementedError
+
+    def check_within(self, subject: str) -> None:
+        """Raises TypeError if no category of the model can be within the object with that subject."""
+        raise NotImplementedError
+
+    def start(self, *, as_of: int) -> list[Call[Any]]:
+        """Returns calls that mark all categories of the model read for everybody up to that time (µs),
+        in order. Only a form that is by reader can.
+        """
+        raise NotImplementedError
+
+    def loaded_within(self, category: Model) -> list[str] | None:
+        """Returns the subjects of the objects that a loaded category is within; None if that takes a
+        query.
+        """
+        return []
+
+    def within(self, subjects: Sequence[str]) -> dict[str, list[str]]:
+        """Returns the subjects of the objects that categories are within, by the subject of the
+        category. Asks SQL. Raises django.db.Error.
+        """
+        return {}
+
+    def follow_rename(self, rename: "Rename") -> int:
+        """Gives a category, or the categories of a model, the new name in keys of other categories.
+
+        Their own keys have it by then. Returns the number of keys. Raises redis.RedisError.
+        """
+        return 0
 
     def count_readers(self, subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
         """Returns how many readers have read each category since its last publication, by subject.

@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -10,23 +10,62 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from readtrack.conf import conf
 from readtrack.hits.readers import Reader
-from readtrack.models import ReadTimes
 from readtrack.sql import databases
-from readtrack.store import keys, read_state
-from readtrack.store.read_state import carrying, times
-from readtrack.store.read_state.by_model import threads_in
-from readtrack.store.read_state.times import TimesCopy
+from readtrack.store import keys as store_keys
+from readtrack.store.keys import Key
+from readtrack.store.read_state.of_parts import KeysOfPart, StoredKey
 from readtrack.subjects import label_in, subject_column
+from readtrack.threads import carrying, keys, times
+from readtrack.threads.forms import positions_by_label, positions_of, threads_in
+from readtrack.threads.models import ReadTimes
+from readtrack.threads.options import threads_options
+from readtrack.threads.times import TimesCopy
 
 ROWS_AT_ONCE = 500
 FIELDS = ("name", "tag", "times", "stored")
 
 
+class KeysOfThreads(KeysOfPart):
+    """The keys of positions, as flushes store and restore them, and renames move them."""
+
+    rows = times.ROWS
+    carried = (keys.positions, keys.thread_news, keys.board_news)
+
+    def is_used(self, row: Key, parts_of_name: Mapping[str, str]) -> bool:
+        return times.is_used(row, parts_of_name)
+
+    def store(self, tag: str, key_names: Sequence[str]) -> Iterator[list[StoredKey]]:
+        for portion in times.copies(tag, key_names):
+            store([copy for copy in portion if copy.times])
+            # Redis has nothing of a reader who was erased, or of a thread that was deleted.
+            delete_keys([copy.name for copy in portion if copy.is_gone])
+            prefix = store_keys.prefix()
+            yield [StoredKey(prefix + copy.name, copy.last, copy.changed) for copy in portion]
+
+    def restore(self, tag: str, *, token: str) -> int | None:
+        return restore(tag, token=token)
+
+    def exist(self) -> bool:
+        return exist()
+
+    def carry(
+        self,
+        name: str,
+        row: Key,
+        parts_of_name: Mapping[str, str],
+        *,
+        renamed: Callable[[str], str] = str,
+    ) -> list[str]:
+        return carrying.carry(name, row, parts_of_name, renamed=renamed)
+
+    def delete(self, subjects: Iterable[str]) -> None:
+        delete(subjects)
+
+
 def exist() -> bool:
     """Returns True if SQL has copies for a model that has positions. Raises django.db.Error."""
-    return read_state.has_positions() and databases.rows(ReadTimes).exists()
+    return bool(positions_by_label()) and databases.rows(ReadTimes).exists()
 
 
 def store(copies: Sequence[TimesCopy]) -> None:
@@ -58,7 +97,7 @@ def _row(copy: TimesCopy) -> ReadTimes:
     return ReadTimes(
         key=subject_column(copy.name),
         name=copy.name,
-        tag=keys.tag_in(copy.name),
+        tag=store_keys.tag_in(copy.name),
         times=zlib.compress(json.dumps(dict(copy.times)).encode()),
     )
 
@@ -75,7 +114,7 @@ def restore(tag: str, *, token: str) -> int | None:
     Returns the number of keys; None if Redis has another token. Raises redis.RedisError or
     django.db.Error.
     """
-    if not read_state.has_positions():
+    if not positions_by_label():
         return 0
     restored = 0
     rows = databases.rows(ReadTimes).filter(tag=tag)
@@ -89,7 +128,7 @@ def restore(tag: str, *, token: str) -> int | None:
 
 def delete(subjects: Iterable[str]) -> None:
     """Deletes the copies of the publications of these threads. Raises django.db.Error."""
-    threads = [name for name in subjects if read_state.positions_of(label_in(name)) is not None]
+    threads = [name for name in subjects if positions_of(name) is not None]
     delete_keys([times.short(keys.thread_news(thread)) for thread in threads])
 
 
@@ -100,20 +139,19 @@ def delete_keys(names: Sequence[str]) -> None:
 
 
 def delete_old() -> None:
-    """Deletes copies of what says nothing any more, because of the `days` of DOTS. Raises django.db.Error."""
-    oldest = timezone.now() - timedelta(days=conf.DOTS.days)
+    """Deletes copies of what says nothing any more, by the `days` of THREADS. Raises
+    django.db.Error."""
+    oldest = timezone.now() - timedelta(days=threads_options().days)
     databases.rows(ReadTimes).filter(stored__lt=oldest).delete()
 
 
-def erase(names_of_reader: Sequence[Reader | None], *, is_dry_run: bool = False) -> int:
+def erase(names_of_reader: Sequence[Reader], *, is_dry_run: bool = False) -> int:
     """Deletes the copies of the positions of a reader, by all names. Returns their number.
 
     With `is_dry_run` nothing is changed. Raises django.db.Error.
     """
     erased = 0
     for reader in names_of_reader:
-        if reader is None:  # a user without a number
-            continue
         rows = databases.rows(ReadTimes).filter(name__endswith=f":{reader}")
         of_reader = []
         for key, name in rows.values_list("key", "name"):
@@ -131,10 +169,13 @@ def rename(before: str, after: str) -> None:
 
     Raises django.db.Error.
     """
-    _rename(databases.rows(ReadTimes).filter(name__contains=f":{before}"), before, after)
+    is_of_model = ":" not in before
+    if is_of_model or positions_of(after) is not None:
+        _rename(databases.rows(ReadTimes).filter(name__contains=f":{before}"), before, after)
+    _rename_boards(before, after)
 
 
-def rename_boards(before: str, after: str) -> None:
+def _rename_boards(before: str, after: str) -> None:
     """Gives a board, or the boards of a model, the new name in the copies of readers and threads.
 
     Raises django.db.Error.
@@ -186,6 +227,6 @@ def _renamed(copy: TimesCopy, renamed: Callable[[str], str]) -> TimesCopy:
     for part in ("subject", "model"):
         if part in parts:
             new_parts[part] = renamed(parts[part])
-    tag = keys.tag(new_parts["subject"]) if "subject" in parts else parts["tag"]
+    tag = store_keys.tag(new_parts["subject"]) if "subject" in parts else parts["tag"]
     name = times.short(key_row.placed(new_parts, tag=tag))
     return TimesCopy(name, carrying.renamed_times(copy.times, renamed))

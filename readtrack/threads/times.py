@@ -7,21 +7,23 @@ overlap, repeat and be late.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from readtrack.store import keys, scripts
-from readtrack.store.read_state.by_model import strategy_of
-from readtrack.store.read_state.positions import (
+from readtrack.store import keys as store_keys
+from readtrack.store import scripts
+from readtrack.store.keys import Key
+from readtrack.store.scripts import Call
+from readtrack.subjects import key_in, label_in
+from readtrack.threads import keys
+from readtrack.threads.forms import positions_of
+from readtrack.threads.positions import (
     ALL,
     LAST_BOARD,
     MOST_POSITIONS,
     MOST_PUBLICATIONS,
     MOST_THREADS,
-    Positions,
     kept_for,
     lifetime,
     tags_of,
 )
-from readtrack.store.scripts import Call
-from readtrack.subjects import key_in, label_in
 
 # The lists of boards are made anew out of the threads' publications.
 ROWS = (keys.positions, keys.positions_start, keys.thread_news)
@@ -48,9 +50,9 @@ class TimesCopy(NamedTuple):
         return max(self.times.values(), default=0)
 
 
-def is_used(row: keys.Key | None, parts: Mapping[str, str]) -> bool:
+def is_used(row: Key | None, parts: Mapping[str, str]) -> bool:
     """Returns True for a key of positions of a model that has this form."""
-    return row in ROWS and isinstance(strategy_of(_label(parts)), Positions)
+    return row in ROWS and positions_of(_label(parts)) is not None
 
 
 def _label(parts: Mapping[str, str]) -> str:
@@ -58,14 +60,14 @@ def _label(parts: Mapping[str, str]) -> str:
     return label_in(parts["subject"]) if "subject" in parts else parts["model"]
 
 
-def parse(name: str) -> tuple[keys.Key | None, Mapping[str, str]]:
+def parse(name: str) -> tuple[Key | None, Mapping[str, str]]:
     """Returns the row and the parts of a key's name without the prefix."""
-    return keys.parse(keys.prefix() + name)
+    return store_keys.parse(store_keys.prefix() + name)
 
 
 def short(name: str) -> str:
     """Returns the name of a key without the prefix."""
-    return name.removeprefix(keys.prefix())
+    return name.removeprefix(store_keys.prefix())
 
 
 def copies(tag: str, key_names: Sequence[str]) -> Iterator[list[TimesCopy]]:
@@ -76,8 +78,8 @@ def copies(tag: str, key_names: Sequence[str]) -> Iterator[list[TimesCopy]]:
     start = 0
     while start < len(key_names):
         portion = key_names[start : start + KEYS_AT_ONCE]
-        first_keys = [keys.reads_began(tag), keys.reads_changed(tag)]
-        call = Call[Any]("copy_times", [*first_keys, *portion], (BYTES_AT_ONCE,))
+        first_keys = [store_keys.reads_began(tag), store_keys.reads_changed(tag)]
+        call = Call[Any]("readtrack.threads/copy_times", [*first_keys, *portion], (BYTES_AT_ONCE,))
         answers = scripts.run(call, patient=True)
         if answers is None:
             return
@@ -137,7 +139,7 @@ def _restoring(tag: str, copy: TimesCopy, *, token: str) -> list[Call[int]]:
     times = dict(copy.times)
     thread = ""
     if row is keys.thread_news:
-        if keys.tag(parts["subject"]) != tag:
+        if store_keys.tag(parts["subject"]) != tag:
             return []
         thread = key_in(parts["subject"])
     elif row is keys.positions:
@@ -156,5 +158,9 @@ def _restoring(tag: str, copy: TimesCopy, *, token: str) -> list[Call[int]]:
     ]
     for name, time in times.items():
         arguments += [name, time]
-    key_names = [keys.reads_began(tag), keys.reads_restoring(tag), keys.prefix() + copy.name]
-    return [Call("restore_times", key_names, arguments, int)]
+    key_names = [
+        store_keys.reads_began(tag),
+        store_keys.reads_restoring(tag),
+        store_keys.prefix() + copy.name,
+    ]
+    return [Call("readtrack.threads/restore_times", key_names, arguments, int)]

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.hits.readers import Reader
-from readtrack.store import keys, scripts
+from readtrack.store import keys as store_keys
+from readtrack.store import scripts
 from readtrack.store.channel import channel
 from readtrack.store.read_state import ordinals
 from readtrack.store.read_state.forms import (
@@ -30,7 +30,10 @@ from readtrack.store.read_state.forms import (
     times_of,
 )
 from readtrack.store.scripts import Call
-from readtrack.subjects import board_paths, key_in, model_with_label
+from readtrack.subjects import key_in, label_in, model_with_label
+from readtrack.threads import keys
+from readtrack.threads.options import threads_options
+from readtrack.threads.paths import board_paths, thread_labels
 
 MOST_PUBLICATIONS = 100  # of a thread; "99+" is the highest number that pages show
 # Of a reader in a partition. A hash with more than 512 fields takes ten times as much memory.
@@ -66,6 +69,7 @@ class Positions(Strategy):
     most_counted = MOST_PUBLICATIONS - 1
     keeps_posts = True
     knows_readers = False
+    is_by_reader = True
     by_id = keys.thread_news
     by_ordinal = keys.thread_news
 
@@ -74,7 +78,7 @@ class Positions(Strategy):
         self.label = label
 
     @property
-    def rows(self) -> tuple[keys.Key, ...]:
+    def rows(self) -> tuple[store_keys.Key, ...]:
         return (keys.thread_news,)
 
     @property
@@ -82,21 +86,21 @@ class Positions(Strategy):
         return 0  # a category takes no memory for a reader
 
     def unread(self, reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
-        tag = keys.tag(subjects[0])
-        prefix = keys.prefix()
+        tag = store_keys.tag(subjects[0])
+        prefix = store_keys.prefix()
         template = keys.thread_news.template
         key_names = self.first_keys(reader, tag)
         key_names += [prefix + template % (tag, subject) for subject in subjects]
         arguments: list[str | int] = [kept_for(), _can_have(reader), *map(key_in, subjects)]
         decode = partial(counted, subjects)
-        return Call("unread_positions", key_names, arguments, decode, absent={})
+        return Call("readtrack.threads/unread_positions", key_names, arguments, decode, absent={})
 
     def mark(
         self, reader: Reader, subjects: Sequence[str], *, page: PageTime, absent: Any = ...
     ) -> Call[tuple[str, ...]]:
-        tag = keys.tag(subjects[0])
+        tag = store_keys.tag(subjects[0])
         began, *own_keys = self.first_keys(reader, tag)
-        key_names = [began, keys.reads_changed(tag), *own_keys]
+        key_names = [began, store_keys.reads_changed(tag), *own_keys]
         key_names += [keys.thread_news(subject) for subject in subjects]
         arguments = (
             kept_for(),
@@ -107,13 +111,19 @@ class Positions(Strategy):
             MOST_POSITIONS,
             *map(key_in, subjects),
         )
-        return Call("mark_read_positions", key_names, arguments, partial(marked, subjects), absent)
+        return Call(
+            "readtrack.threads/mark_read_positions",
+            key_names,
+            arguments,
+            partial(marked, subjects),
+            absent,
+        )
 
     def publish(self, publications: Sequence[Publication]) -> Call[int]:
-        tag = keys.tag(publications[0].subject)
+        tag = store_keys.tag(publications[0].subject)
         key_names = [
-            keys.reads_began(tag),
-            keys.reads_changed(tag),
+            store_keys.reads_began(tag),
+            store_keys.reads_changed(tag),
             keys.positions_start(tag, self.label),
         ]
         keys_per_thread = 3 + len(ROWS)
@@ -122,7 +132,7 @@ class Positions(Strategy):
             len(publications),
             keys_per_thread,
             lifetime(),
-            keys.sent.ttl,
+            store_keys.sent.ttl,
             MOST_PUBLICATIONS,
             MOST_POSITIONS,
             self.board_prefix(tag),
@@ -132,14 +142,14 @@ class Positions(Strategy):
         for publication in publications:
             subject = publication.subject
             author = publication.author
-            boards = self._names_of(publication.boards)
-            key_names += [keys.thread_news(subject), keys.sent(subject)]
+            boards = self._names_of(publication.within)
+            key_names += [keys.thread_news(subject), store_keys.sent(subject)]
             key_names.append(self.positions_key("" if author is None else author, tag))
             # Read state of an earlier form would be out of date if the site went back to that form.
             key_names += [row(subject) for row in ROWS]
             arguments += [
                 key_in(subject),
-                keys.published(subject),
+                store_keys.published(subject),
                 publication.post,
                 publication.items,
                 publication.token,
@@ -148,11 +158,17 @@ class Positions(Strategy):
                 len(boards),
                 *boards,
             ]
-        return Call("publish_positions", key_names, arguments, _published_at)
+        return Call("readtrack.threads/publish_positions", key_names, arguments, _published_at)
 
     def last_published(self, subjects: Sequence[str]) -> Call[dict[str, int]]:
         key_names = [keys.thread_news(subject) for subject in subjects]
-        return Call("last_news", key_names, (LAST_BOARD,), partial(times_of, subjects), absent={})
+        return Call(
+            "readtrack.threads/last_news",
+            key_names,
+            (LAST_BOARD,),
+            partial(times_of, subjects),
+            absent={},
+        )
 
     def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
         return [Call("ZREM", [keys.thread_news(subject)], (post,), int) for subject in subjects]
@@ -160,14 +176,14 @@ class Positions(Strategy):
     def start(self, *, as_of: int) -> list[Call[Any]]:
         """Returns calls that mark all threads read for everybody up to that time (µs), in order."""
         calls: list[Call[Any]] = []
-        for tag in keys.tags():
+        for tag in store_keys.tags():
             name = keys.positions_start(tag, self.label)
             calls.append(Call("SET", [name], (as_of, "EX", lifetime()), bool))
-            calls.append(Call("ZADD", [keys.reads_changed(tag)], (as_of, name), int))
+            calls.append(Call("ZADD", [store_keys.reads_changed(tag)], (as_of, name), int))
         return calls
 
     def mark_all(
-        self, reader: Reader, *, page: PageTime, board: str = "", absent: Any = ...
+        self, reader: Reader, *, page: PageTime, within: str = "", absent: Any = ...
     ) -> list[Call[int]]:
         """Returns calls that mark all threads read for the reader, or those of one board.
 
@@ -176,19 +192,26 @@ class Positions(Strategy):
         """
         if not _can_have(reader):
             return []
-        field = board_name(board) if board else ALL
+        field = board_name(within) if within else ALL
         arguments = (kept_for(), page.age, page.began, lifetime(), MOST_POSITIONS, field)
         calls = []
-        for tag in keys.tags():
+        for tag in store_keys.tags():
             key_names = [
-                keys.reads_began(tag),
-                keys.reads_changed(tag),
+                store_keys.reads_began(tag),
+                store_keys.reads_changed(tag),
                 self.positions_key(reader, tag),
             ]
-            if board:
-                key_names.append(keys.board_news(tag, self.label, board))
-            calls.append(Call("mark_all_positions", key_names, arguments, int, absent))
+            if within:
+                key_names.append(keys.board_news(tag, self.label, within))
+            calls.append(
+                Call("readtrack.threads/mark_all_positions", key_names, arguments, int, absent)
+            )
         return calls
+
+    def check_within(self, subject: str) -> None:
+        board_label = label_in(subject)
+        if self.label not in thread_labels().get(board_label, []):
+            raise TypeError(f"{self.label} names no boards of {board_label}.")
 
     def raise_positions(self, reader: Reader, times: Mapping[str, int]) -> list[Call[int]]:
         """Returns calls that raise positions of the reader, which never fall.
@@ -198,14 +221,15 @@ class Positions(Strategy):
         calls = []
         for portion in scripts.parted([*times]):
             fields = {key_in(subject): times[subject] for subject in portion}
-            tag = keys.tag(portion[0])
+            tag = store_keys.tag(portion[0])
             calls.append(raised(self.positions_key(reader, tag), fields, tag=tag))
         return calls
 
     def raise_all(self, reader: Reader, time: int) -> list[Call[int]]:
         """Returns calls that raise the reader's position for all threads to that time (µs)."""
         return [
-            raised(self.positions_key(reader, tag), {ALL: time}, tag=tag) for tag in keys.tags()
+            raised(self.positions_key(reader, tag), {ALL: time}, tag=tag)
+            for tag in store_keys.tags()
         ]
 
     def enter(self, subject: str, *, published: int, now: int) -> list[Call[int]]:
@@ -223,30 +247,30 @@ class Positions(Strategy):
 
     def news_of(self, reader: Reader, subject: str) -> Call[NewsOfReader]:
         """Reads what is new to the reader in a thread."""
-        tag = keys.tag(subject)
+        tag = store_keys.tag(subject)
         key_names = [*self.first_keys(reader, tag), keys.thread_news(subject)]
         arguments = (kept_for(), key_in(subject), MOST_PUBLICATIONS)
-        return Call("unread_news", key_names, arguments, _news)
+        return Call("readtrack.threads/unread_news", key_names, arguments, _news)
 
     def place(self, subject: str, boards: Sequence[str]) -> Call[int]:
         """Places a thread in its boards, by their subjects, after it was moved to another one."""
         arguments: list[str | int] = [
             kept_for(),
             lifetime(),
-            self.board_prefix(keys.tag(subject)),
+            self.board_prefix(store_keys.tag(subject)),
             MOST_THREADS,
             key_in(subject),
             *self._names_of(boards),
         ]
-        key_names = [keys.reads_changed(keys.tag(subject)), keys.thread_news(subject)]
-        return Call("place_thread", key_names, arguments, int)
+        key_names = [store_keys.reads_changed(store_keys.tag(subject)), keys.thread_news(subject)]
+        return Call("readtrack.threads/place_thread", key_names, arguments, int)
 
     def first_keys(self, reader: Reader, tag: str) -> list[str]:
         """Returns the keys that each script needs which reads for a reader: when the Redis of the
         partition began, when everybody has read all, and the positions of the reader.
         """
         return [
-            keys.reads_began(tag),
+            store_keys.reads_began(tag),
             keys.positions_start(tag, self.label),
             self.positions_key(reader, tag),
         ]
@@ -270,7 +294,7 @@ class Positions(Strategy):
         return keys.board_news(tag, self.label, "")
 
 
-class Boards(Strategy):
+class BoardPositions(Strategy):
     """Tells if a thread in a board is unread. For the boards of one model.
 
     The threads themselves have positions. Each partition has its own list of a board's threads.
@@ -278,6 +302,7 @@ class Boards(Strategy):
 
     name = "boards"
     knows_readers = False
+    is_derived = True
     by_id = keys.thread_news  # of its threads
     by_ordinal = keys.thread_news
 
@@ -286,7 +311,7 @@ class Boards(Strategy):
         self.threads = threads
 
     @property
-    def rows(self) -> tuple[keys.Key, ...]:
+    def rows(self) -> tuple[store_keys.Key, ...]:
         return ()
 
     @property
@@ -297,7 +322,7 @@ class Boards(Strategy):
         return [
             self._unread_in(threads, tag, reader, portion)
             for threads in self.threads
-            for tag in keys.tags()
+            for tag in store_keys.tags()
             for portion in scripts.sliced(subjects)
         ]
 
@@ -308,11 +333,11 @@ class Boards(Strategy):
         label = threads.label
         key_names = threads.first_keys(reader, tag)
         key_names += [keys.board_news(tag, label, subject) for subject in subjects]
-        news_prefix = keys.prefix() + keys.thread_news.template % (tag, f"{label}:")
+        news_prefix = store_keys.prefix() + keys.thread_news.template % (tag, f"{label}:")
         arguments: list[str | int] = [kept_for(), _can_have(reader), news_prefix]
         arguments += map(board_name, subjects)
         decode = partial(counted, subjects)
-        return Call("unread_boards", key_names, arguments, decode, absent={})
+        return Call("readtrack.threads/unread_boards", key_names, arguments, decode, absent={})
 
     def mark_calls(
         self, reader: Reader, subjects: Sequence[str], *, page: PageTime, absent: Any = ...
@@ -321,7 +346,7 @@ class Boards(Strategy):
         for subject in subjects:
             calls_of_board: list[Call[Any]] = []
             for threads in self.threads:
-                calls_of_board += threads.mark_all(reader, page=page, board=subject, absent=absent)
+                calls_of_board += threads.mark_all(reader, page=page, within=subject, absent=absent)
             for number, call in enumerate(calls_of_board):
                 # One of them names the board, which is to be named once.
                 call.decode = partial(_marked_board, subject if number == 0 else "")
@@ -337,12 +362,12 @@ class Boards(Strategy):
         return [
             raised(threads.positions_key(reader, tag), names, tag=tag)
             for threads in self.threads
-            for tag in keys.tags()
+            for tag in store_keys.tags()
         ]
 
     def publish(self, publications: Sequence[Publication]) -> Call[int]:
         """Publishes nothing, because only threads are. The result is Redis's time."""
-        began = keys.reads_began(keys.tag(publications[0].subject))
+        began = store_keys.reads_began(store_keys.tag(publications[0].subject))
         return Call("GET", [began], (), lambda time: int(time or 0))
 
 
@@ -353,15 +378,15 @@ def board_name(subject: str) -> str:
 
 def kept_for() -> int:
     """Returns how long a publication can be unread (µs)."""
-    return conf.DOTS.days * keys.DAY * 1_000_000
+    return threads_options().days * store_keys.DAY * 1_000_000
 
 
 def lifetime() -> int:
     """Returns the lifetime of all keys of this form (seconds).
 
-    A position that is older says nothing that the `days` of DOTS do not say.
+    A position that is older says nothing that the `days` of THREADS do not say.
     """
-    return max(1, conf.DOTS.days * keys.DAY)
+    return max(1, threads_options().days * store_keys.DAY)
 
 
 def raised(key_name: str, times: Mapping[str, int], *, tag: str) -> Call[int]:
@@ -372,7 +397,12 @@ def raised(key_name: str, times: Mapping[str, int], *, tag: str) -> Call[int]:
     arguments: list[str | int] = [lifetime(), MOST_POSITIONS]
     for name, time in times.items():
         arguments += [name, time]
-    return Call("raise_positions", [keys.reads_changed(tag), key_name], arguments, int)
+    return Call(
+        "readtrack.threads/raise_positions",
+        [store_keys.reads_changed(tag), key_name],
+        arguments,
+        int,
+    )
 
 
 def tags_of(label: str, names: Iterable[str]) -> dict[str, list[str]]:
@@ -381,10 +411,10 @@ def tags_of(label: str, names: Iterable[str]) -> dict[str, list[str]]:
     A thread belongs to one partition. The position of a board, and that of all threads, belongs to
     each.
     """
-    names_by_tag: dict[str, list[str]] = {tag: [] for tag in keys.tags()}
+    names_by_tag: dict[str, list[str]] = {tag: [] for tag in store_keys.tags()}
     for name in names:
         is_of_all = name == ALL or name.startswith(BOARD)
-        tags = keys.tags() if is_of_all else [keys.tag(f"{label}:{name}")]
+        tags = store_keys.tags() if is_of_all else [store_keys.tag(f"{label}:{name}")]
         for tag in tags:
             names_by_tag[tag].append(name)
     return {tag: names_of_tag for tag, names_of_tag in names_by_tag.items() if names_of_tag}

@@ -1,15 +1,13 @@
-"""The boards that threads are in, by the foreign keys that `boards` in MODELS names."""
+"""The boards that threads are in."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django.db import transaction
 from django.db.models import Model
 
 from readtrack import subjects
 from readtrack.sql import databases
-from readtrack.store import read_state, scripts
-from readtrack.store.circuit import fail_open
+from readtrack.threads.paths import board_paths, has_private_rows, is_public
 
 
 def boards_of(names: Iterable[str]) -> dict[str, list[str]]:
@@ -21,7 +19,7 @@ def boards_of(names: Iterable[str]) -> dict[str, list[str]]:
     pks_by_model: dict[type[Model], list[Any]] = {}
     for name in dict.fromkeys(names):
         model = subjects.model_with_label(subjects.label_in(name))
-        if model is None or not subjects.board_paths(model):
+        if model is None or not board_paths(model):
             continue
         model_and_pk = subjects.parse_subject(name)
         if model_and_pk is not None:
@@ -35,10 +33,10 @@ def boards_of(names: Iterable[str]) -> dict[str, list[str]]:
 
 def loaded_boards(thread: Model) -> list[str] | None:
     """Returns the subjects of the boards of a loaded thread; None if that takes a query."""
-    if not subjects.is_public(thread):
+    if not is_public(thread):
         return []
     boards = []
-    for path in subjects.board_paths(type(thread)):
+    for path in board_paths(type(thread)):
         *parents, last = path.split("__")
         row: Any = thread
         for name in parents:
@@ -61,10 +59,10 @@ def loaded_boards(thread: Model) -> list[str] | None:
 
 def _boards_of_rows(model: type[Model], pks: Sequence[Any]) -> dict[str, list[str]]:
     """Returns the subjects of the boards of rows, by the subject of the row."""
-    paths = subjects.board_paths(model)
+    paths = board_paths(model)
     rows = databases.rows(model).filter(pk__in=pks)
-    if subjects.has_private_rows(model):
-        pks = [row.pk for row in rows if subjects.is_public(row)]
+    if has_private_rows(model):
+        pks = [row.pk for row in rows if is_public(row)]
         rows = databases.rows(model).filter(pk__in=pks)
     boards: dict[str, list[str]] = {}
     columns = [f"{path}__pk" for path in paths]
@@ -75,17 +73,3 @@ def _boards_of_rows(model: type[Model], pks: Sequence[Any]) -> dict[str, list[st
             if board_pk is not None
         ]
     return boards
-
-
-def place_on_commit(thread: Model, *, using: str) -> None:
-    """Places a thread in its boards on commit, because it may have been moved to another one."""
-    subject = subjects.subject_of(thread)
-    positions = read_state.positions_of(subjects.label_in(subject))
-    if positions is None:
-        return
-
-    def place() -> None:
-        boards = boards_of([subject]).get(subject, [])
-        fail_open(scripts.run, None, positions.place(subject, boards))
-
-    transaction.on_commit(place, using=using, robust=True)

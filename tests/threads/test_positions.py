@@ -21,6 +21,8 @@ from readtrack.hits import readers
 from readtrack.models import PendingPublication
 from readtrack.store import read_state, renaming, repartitioning, scripts
 from readtrack.subjects import subject_of
+from readtrack.threads import reports as threads_reports
+from readtrack.threads.positions import BoardPositions, Positions
 from readtrack.unread import signing_in, starting
 from tests.site.models import Board, Forum, Reply, Thread
 from tests.support import factories, forum
@@ -107,7 +109,7 @@ def test_a_publication_waits_in_the_outbox_with_its_post_while_redis_is_down(
     settings.CACHES = caches
     assert PendingPublication.objects.get(sent=None).post == subject_of(reply)
     tracker.resend()
-    assert reports.first_unread(ann, topic.replies) == reply
+    assert threads_reports.first_unread(ann, topic.replies) == reply
 
 
 def test_all_threads_are_read_without_a_query(ann: User, board: Board) -> None:
@@ -136,11 +138,11 @@ def test_threads_older_than_an_age_are_read(ann: User) -> None:
 
 
 def test_only_positions_know_boards_and_ages(ann: User, board: Board, settings: Settings) -> None:
-    with pytest.raises(TypeError, match="names no boards of User"):
+    with pytest.raises(TypeError, match=r"names no boards of auth\.user"):
         tracker.mark_all_read(ann, Thread, within=ann)
     settings.READTRACK = {"MODELS": {"site.Thread": {"read_state": True}}}
     for options in ({"within": board}, {"older_than": timedelta(1)}):
-        with pytest.raises(TypeError, match="are for a model with 'read_state': 'positions'"):
+        with pytest.raises(TypeError, match="are for a model whose read state is kept by reader"):
             tracker.mark_all_read(ann, Thread, **options)
 
 
@@ -339,13 +341,13 @@ def test_a_front_end_reads_and_marks_threads_and_boards(ann: User, board: Board)
 
 def test_the_time_up_to_which_a_thread_is_read(ann: User) -> None:
     topic = thread(replies=1)
-    assert reports.read_until(ann, topic) is None
+    assert threads_reports.read_until(ann, topic) is None
     before = reports.as_of()
     tracker.mark_read(ann, [topic])
-    read_until = reports.read_until(ann, topic)
+    read_until = threads_reports.read_until(ann, topic)
     assert read_until is not None
     assert before <= read_until.timestamp() * 1_000_000 <= reports.as_of() + 2_000
-    assert reports.read_until(None, topic) is None
+    assert threads_reports.read_until(None, topic) is None
 
 
 def test_the_first_unread_reply_takes_one_query(ann: User) -> None:
@@ -353,11 +355,11 @@ def test_the_first_unread_reply_takes_one_query(ann: User) -> None:
     tracker.mark_read(ann, [topic])
     new = [Reply.objects.create(thread=topic) for _ in range(2)]
     with CaptureQueriesContext(database) as queries:
-        assert reports.first_unread(ann, topic.replies) == new[0]
+        assert threads_reports.first_unread(ann, topic.replies) == new[0]
     assert len(queries) == 1
-    assert reports.first_unread(ann, Reply.objects.all(), of=topic) == new[0]
-    assert reports.first_unread(ann, topic.replies.order_by("-pk")) == new[1]
-    assert reports.first_unread(None, topic.replies) is None
+    assert threads_reports.first_unread(ann, Reply.objects.all(), of=topic) == new[0]
+    assert threads_reports.first_unread(ann, topic.replies.order_by("-pk")) == new[1]
+    assert threads_reports.first_unread(None, topic.replies) is None
 
 
 def test_without_redis_there_is_no_first_unread_reply(ann: User, settings: Settings) -> None:
@@ -365,16 +367,16 @@ def test_without_redis_there_is_no_first_unread_reply(ann: User, settings: Setti
     settings.CACHES = {
         "default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}
     }
-    assert reports.first_unread(ann, topic.replies) is None
-    assert reports.read_until(ann, topic) is None
+    assert threads_reports.first_unread(ann, topic.replies) is None
+    assert threads_reports.read_until(ann, topic) is None
 
 
 def test_who_has_read_nothing_begins_with_the_first_reply_that_was_published(ann: User) -> None:
     topic = thread()
     Reply.objects.bulk_create([Reply(thread=topic)])  # published by nobody
-    assert reports.first_unread(ann, topic.replies) is None
+    assert threads_reports.first_unread(ann, topic.replies) is None
     replies = [Reply.objects.create(thread=topic) for _ in range(2)]
-    assert reports.first_unread(ann, topic.replies) == replies[0]
+    assert threads_reports.first_unread(ann, topic.replies) == replies[0]
 
 
 def test_after_many_replies_the_first_unread_one_is_found_by_its_time(ann: User) -> None:
@@ -383,24 +385,27 @@ def test_after_many_replies_the_first_unread_one_is_found_by_its_time(ann: User)
     Reply.objects.update(written=old.written - timedelta(hours=2))
     tracker.mark_read(ann, [topic])
     new = [Reply.objects.create(thread=topic) for _ in range(101)]
-    assert reports.first_unread(ann, topic.replies, written="written") == new[0]
-    assert reports.first_unread(ann, topic.replies) == old
+    assert threads_reports.first_unread(ann, topic.replies, written="written") == new[0]
+    assert threads_reports.first_unread(ann, topic.replies) == old
 
 
 def test_news_without_a_post_never_hides_a_reply(ann: User) -> None:
     topic = thread(replies=1)
     tracker.mark_read(ann, [topic])
     tracker.mark_unread([topic])
-    assert reports.first_unread(ann, topic.replies) == topic.replies.first()
+    assert threads_reports.first_unread(ann, topic.replies) == topic.replies.first()
 
 
 def test_a_thread_of_another_form_has_no_positions(ann: User) -> None:
     category = factories.category()
-    for ask in (reports.read_until, lambda user, obj: reports.first_unread(user, obj.post_set)):
+    for ask in (
+        threads_reports.read_until,
+        lambda user, obj: threads_reports.first_unread(user, obj.post_set),
+    ):
         with pytest.raises(TypeError, match="has no positions of readers; write into the settings"):
             ask(ann, category)
     with pytest.raises(TypeError, match="Name the thread"):
-        reports.first_unread(ann, Reply.objects.all())
+        threads_reports.first_unread(ann, Reply.objects.all())
 
 
 @pytest.mark.needs_parts("numbers")
@@ -477,7 +482,7 @@ def test_erasing_a_user_removes_the_positions(ann: User, bob: User, redis: Redis
         tracker.mark_read(user, [topic])
     would_erase = tracker.erase(ann.pk, is_dry_run=True)
     assert tracker.erase(ann.pk) == would_erase
-    assert would_erase.keys == 1
+    assert would_erase.copies == 1
     assert is_unread(ann, topic) == [True]
     assert is_unread(bob, topic) == [False]
 
@@ -489,11 +494,11 @@ def test_a_renamed_model_keeps_what_was_read(ann: User, board: Board, settings: 
     with renaming.turn():
         assert renaming.move(renaming.Rename("site.thread", "site.topic")) > 0
     reader = readers.reader_by_id(ann.pk)
-    form = read_state.Positions("site.topic")
+    form = Positions("site.topic")
     for topic, number in [*[(topic, 0) for topic in read], (unread, 1)]:
         subject = f"site.topic:{topic.pk}"
         assert scripts.run(form.unread(reader, [subject])) == {subject: number}
-    boards = read_state.Boards([form]).unread_calls(reader, [subject_of(board)])
+    boards = BoardPositions([form]).unread_calls(reader, [subject_of(board)])
     assert max(call[subject_of(board)] for call in scripts.run_all(*boards)) == 1
 
 

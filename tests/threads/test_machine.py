@@ -25,7 +25,8 @@ from redis import Redis
 from readtrack import reports, tracker
 from readtrack.store import connection, read_state, scripts
 from readtrack.subjects import subject_of
-from readtrack.unread.boards import boards_of
+from readtrack.threads import reports as threads_reports
+from readtrack.threads.boards import boards_of
 from tests.site.models import Board, Forum, Reply, Thread
 from tests.support import factories, forum
 from tests.support.depth import examples
@@ -118,7 +119,7 @@ class ForumMachine(RuleBasedStateMachine):
             author=None if author is None else self.users[author].pk,
             token=f"{reply.pk}-{number}",
             post=subject_of(reply),
-            boards=tuple(boards_of([subject])[subject]),
+            within=tuple(boards_of([subject])[subject]),
         )
         scripts.run_all(*read_state.publish([publication]))
 
@@ -270,7 +271,7 @@ class ForumMachine(RuleBasedStateMachine):
             for thread, topic in enumerate(self.threads):
                 rows = topic.replies.all()
                 unread = [row for row in rows if subject_of(row) in new[thread]]
-                first = reports.first_unread(user, topic.replies)
+                first = threads_reports.first_unread(user, topic.replies)
                 assert first == next(iter(unread), None)
                 for row in unread:  # never behind something unread
                     assert isinstance(first, Reply)

@@ -16,11 +16,16 @@ from readtrack.doctor.report import examine
 from readtrack.flush import read_state as keeping
 from readtrack.flush.run import flush
 from readtrack.hits.readers import reader_by_id
-from readtrack.models import PendingPublication, ReadTimes
-from readtrack.sql import read_states, read_times
+from readtrack.models import PendingPublication
+from readtrack.sql import read_states
 from readtrack.store import keys, read_state, scripts
-from readtrack.store.read_state import Publication, copies, times
+from readtrack.store.read_state import Publication, copies
 from readtrack.subjects import subject_of
+from readtrack.threads import keys as threads_keys
+from readtrack.threads import read_times, times
+from readtrack.threads import reports as threads_reports
+from readtrack.threads.models import ReadTimes
+from readtrack.threads.options import threads_options
 from readtrack.unread import starting
 from tests.site.models import Board, Forum, Reply, Thread
 from tests.support import factories, forum
@@ -69,13 +74,13 @@ def test_what_was_read_is_read_after_redis_lost_its_data(
     tracker.mark_read(bob, threads)  # nothing is marked
     tracker.mark_all_read(bob, Thread)
     assert unread(ann, *threads) == [False] * 3  # no dots while they are not known
-    assert reports.first_unread(ann, threads[0].replies) is None
+    assert threads_reports.first_unread(ann, threads[0].replies) is None
     flush(only_changed=True)
     assert unread(ann, *threads) == [True, False, True]
     assert unread(bob, *threads) == [True] * 3
     assert reports.unread_counts(ann, threads)[threads[0]] == 1
-    assert reports.first_unread(ann, threads[0].replies) == last
-    assert redis.ttl(times.short(keys.thread_news(subject_of(threads[0])))) > 0
+    assert threads_reports.first_unread(ann, threads[0].replies) == last
+    assert redis.ttl(times.short(threads_keys.thread_news(subject_of(threads[0])))) > 0
 
 
 def test_boards_get_their_dots_back(
@@ -167,7 +172,7 @@ def test_a_redis_that_has_not_begun_shows_nothing_and_marks_nothing(
     flush()
     notes = {tag: redis.getdel(keys.reads_began(tag)) for tag in keys.tags()}
     assert unread(ann, *threads, *boards) == [False] * 5
-    assert reports.first_unread(ann, threads[0].replies) is None
+    assert threads_reports.first_unread(ann, threads[0].replies) is None
     assert tracker.mark_subjects_read(ann.pk, [subject_of(threads[0]), subject_of(boards[1])]) == []
     tracker.mark_all_read(ann, Thread)
     Reply.objects.create(thread=threads[0])
@@ -206,7 +211,8 @@ def test_an_erased_reader_leaves_the_copies(
     tracker.mark_read(ann, threads)
     tracker.mark_read(bob, threads)
     flush()
-    expected = len({keys.tag(subject_of(thread)) for thread in threads})
+    # In Redis and in SQL a reader has one row of positions for each partition.
+    expected = 2 * len({keys.tag(subject_of(thread)) for thread in threads})
     assert tracker.erase(ann.pk, is_dry_run=True).copies == expected
     assert tracker.erase(ann.pk).copies == expected
     assert tracker.erase(ann.pk).copies == 0
@@ -222,7 +228,7 @@ def test_an_erased_reader_whom_a_flush_had_copied_leaves_the_copies_by_the_next_
     flush()
     tracker.mark_read(ann, threads)
     tracker.mark_read(bob, threads)
-    copied_before = {tag: [*times.copies(tag, copies.changed(tag).times)] for tag in keys.tags()}
+    copied_before = {tag: [*times.copies(tag, copies.changed(tag).of_parts)] for tag in keys.tags()}
     tracker.erase(ann.pk)
     for tag, portions in copied_before.items():
         for portion in portions:
@@ -273,7 +279,7 @@ def test_the_dots_and_marks_of_a_renamed_board_follow(
 
     def publish(threads: list[Thread]) -> None:
         news = [
-            Publication(subject_of(topic), boards=(old_board, "site.forum:1")) for topic in threads
+            Publication(subject_of(topic), within=(old_board, "site.forum:1")) for topic in threads
         ]
         scripts.run_all(*read_state.publish(news))
 
@@ -328,11 +334,11 @@ def test_what_moved_threads_have_is_the_same_after_a_loss(
 def test_the_copies_of_a_renamed_model_follow() -> None:
     name = f"positions{keys.tag('old.topic:1')}:old.topic:7"
     read_times.store([times.TimesCopy(name, {"1": 200, "@old.topic:1": 300})])
-    news = times.short(keys.thread_news("old.topic:1"))
+    news = times.short(threads_keys.thread_news("old.topic:1"))
     read_times.store([times.TimesCopy(news, {"old.topic:8": 200, "site.reply:1": 300})])
     read_times.rename("old.topic", "site.thread")
     copied = {row.name: read_times._times(row) for row in ReadTimes.objects.all()}
-    new_news = times.short(keys.thread_news("site.thread:1"))
+    new_news = times.short(threads_keys.thread_news("site.thread:1"))
     assert copied == {
         name.replace("old.topic", "site.thread"): {"1": 200, "@site.thread:1": 300},
         new_news: {"site.thread:8": 200, "site.reply:1": 300},
@@ -401,11 +407,11 @@ def test_a_change_during_a_copy_is_copied_by_the_next_flush(
     flush()
     tag = keys.tag(subject_of(threads[0]))
     tracker.mark_read(ann, threads[:1])
-    [[copy]] = times.copies(tag, copies.changed(tag).times)
+    [[copy]] = times.copies(tag, copies.changed(tag).of_parts)
     Reply.objects.create(thread=threads[0])
     tracker.mark_read(ann, threads[:1])
     copies.forget_keys(tag, {copy.name: copy.changed})
-    assert copy.name in copies.changed(tag).times
+    assert copy.name in copies.changed(tag).of_parts
 
 
 def test_of_two_copies_the_later_times_stay() -> None:
@@ -424,7 +430,7 @@ def test_an_archive_forgets_what_is_older_than_read_days(
     row = ReadTimes.objects.first()
     assert row is not None
     redis.delete(keys.prefix() + row.name)  # it has expired
-    old = timezone.now() - timedelta(days=conf.DOTS.days + 1)
+    old = timezone.now() - timedelta(days=threads_options().days + 1)
     ReadTimes.objects.filter(pk=row.pk).update(stored=old)
     flush(must_archive=True)
     assert not ReadTimes.objects.filter(pk=row.pk).exists()
@@ -449,7 +455,7 @@ def test_a_redis_that_has_begun_takes_no_copies_and_one_that_has_not_gives_none(
 ) -> None:
     subject = subject_of(threads[0])
     tag = keys.tag(subject)
-    key_name = keys.thread_news(subject)
+    key_name = threads_keys.thread_news(subject)
     [[copy]] = times.copies(tag, [key_name])
     redis.delete(key_name)
     assert copies.begin_restoring(tag) is None
@@ -468,7 +474,7 @@ def test_a_redis_that_somebody_else_restores_takes_nothing(
 ) -> None:
     subject = subject_of(threads[0])
     tag = keys.tag(subject)
-    [[copy]] = times.copies(tag, [keys.thread_news(subject)])
+    [[copy]] = times.copies(tag, [threads_keys.thread_news(subject)])
     redis.flushdb()
     first, second = (copies.begin_restoring(tag) for _ in range(2))
     assert first is not None
@@ -482,7 +488,7 @@ def test_a_redis_that_somebody_else_restores_takes_nothing(
 
 
 def test_the_copy_of_a_thread_has_a_bounded_number_of_publications() -> None:
-    name = times.short(keys.thread_news("site.thread:1"))
+    name = times.short(threads_keys.thread_news("site.thread:1"))
     for start in (1000, 1080):
         publications = {f"site.reply:{number}": number for number in range(start, start + 100)}
         read_times.store([times.TimesCopy(name, {"@site.board:1": 1, **publications})])

@@ -9,24 +9,27 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from readtrack.store import keys, scripts
+from readtrack.store import keys as store_keys
+from readtrack.store import renaming, scanning, scripts
+from readtrack.store.keys import Key
 from readtrack.store.read_state import copies
-from readtrack.store.read_state.positions import lifetime, raised, tags_of
+from readtrack.store.renaming import Rename
 from readtrack.store.scripts import Call
+from readtrack.threads import keys
+from readtrack.threads.positions import lifetime, raised, tags_of
 
-ROWS = (keys.positions, keys.thread_news, keys.board_news)
 # A board among the positions of a reader, or in a thread: see positions.lua.
 BOARD_WITH_TIMES = re.compile(r"(?P<times>@(?:\d+(?:-\d*)? )?)(?P<name>.*)", re.DOTALL)
 
 
 def carry(
     name: str,
-    row: keys.Key,
+    row: Key,
     parts: Mapping[str, str],
     *,
     renamed: Callable[[str], str] = str,
 ) -> list[str]:
-    """Adds what the key of one of ROWS has to the keys where it belongs, and returns their names.
+    """Adds what a key has to the keys where it belongs, and returns their names. See `Key.carry`.
 
     The key itself stays. `renamed` returns the new name of a label or a subject. Raises
     redis.RedisError.
@@ -44,7 +47,7 @@ def carry(
         copies.mark_keys_changed([new_name])
         return [new_name]
     label = renamed(parts["model"])
-    board = renamed(parts["board"])
+    board = renamed(parts["within"])
     times = dict(members)
     new_names = []
     for tag, threads in tags_of(label, times).items():
@@ -79,15 +82,33 @@ def _pairs_of_hash(answer: Any) -> list[tuple[str, int]]:
     return scripts.pairs(answer)
 
 
+def follow_rename(label: str, rename: Rename) -> int:
+    """Gives boards their new name in the keys of the threads with that label. Returns the number of
+    keys. Raises redis.RedisError.
+    """
+    moved = 0
+    for key_names in scanning.key_batches(f"{keys.positions.family}*:{label}:*"):
+        renaming.extend_turn()
+        with_boards = []
+        for name in key_names:
+            row, parts = store_keys.parse(name)
+            if row in (keys.positions, keys.thread_news):
+                with_boards.append(name)
+            elif row is keys.board_news:
+                moved += renaming.carry(name, row, parts, rename=rename)
+        moved += rename_boards(with_boards, rename.before, rename.after)
+    return moved
+
+
 def rename_boards(key_names: Sequence[str], before: str, after: str) -> int:
     """Renames a board, or the boards of a model, in keys of readers and of threads.
 
     Returns the number of keys that had the name `before`. Raises redis.RedisError.
     """
     calls = []
-    for portion in scripts.parted(key_names, tag_of=keys.tag_in):
-        names = [keys.reads_changed(keys.tag_in(portion[0])), *portion]
-        calls.append(Call("rename_boards", names, (before, after), int))
+    for portion in scripts.parted(key_names, tag_of=store_keys.tag_in):
+        names = [store_keys.reads_changed(store_keys.tag_in(portion[0])), *portion]
+        calls.append(Call("readtrack.threads/rename_boards", names, (before, after), int))
     return sum(scripts.run_all(*calls, patient=True))
 
 

@@ -14,7 +14,8 @@ from readtrack.reports.page_state import page_state
 from readtrack.store import connection, keys, read_state, scripts
 from readtrack.store.channel import channel
 from readtrack.store.read_state import Publication
-from readtrack.store.read_state.positions import LAST_BOARD
+from readtrack.threads import keys as threads_keys
+from readtrack.threads.positions import LAST_BOARD
 from tests.support import factories, forum
 
 pytestmark = pytest.mark.django_db
@@ -201,24 +202,24 @@ def test_what_is_older_than_a_time_is_read(ann: Reader) -> None:
 
 
 def test_a_board_is_read_by_one_position(ann: Reader) -> None:
-    publish(reply(ONE, 1, boards=(BOARD, FORUM)), reply(TWO, 2, boards=(OTHER_BOARD, FORUM)))
+    publish(reply(ONE, 1, within=(BOARD, FORUM)), reply(TWO, 2, within=(OTHER_BOARD, FORUM)))
     forum.mark_all(ann, board=BOARD)
     assert unread(ann, ONE, TWO, BOARD, OTHER_BOARD, FORUM) == [0, 1, 0, 1, 1]
     forum.mark_all(ann, board=FORUM)
     assert unread(ann, ONE, TWO, BOARD, OTHER_BOARD, FORUM) == [0, 0, 0, 0, 0]
-    publish(reply(ONE, 3, boards=(BOARD, FORUM)))
+    publish(reply(ONE, 3, within=(BOARD, FORUM)))
     assert unread(ann, ONE, TWO, BOARD, OTHER_BOARD, FORUM) == [1, 0, 1, 0, 1]
 
 
 def test_marking_a_board_marks_its_threads(ann: Reader) -> None:
-    publish(reply(ONE, 1, boards=(BOARD,)), reply(TWO, 2, boards=(OTHER_BOARD,)))
+    publish(reply(ONE, 1, within=(BOARD,)), reply(TWO, 2, within=(OTHER_BOARD,)))
     assert tracker.mark_subjects_read(ann, [BOARD]) == [BOARD]
     assert unread(ann, ONE, TWO, BOARD, OTHER_BOARD) == [0, 1, 0, 1]
 
 
 def test_a_board_has_a_dot_while_one_of_its_threads_is_unread(ann: Reader) -> None:
     threads = [f"site.thread:{number}" for number in range(1, 9)]
-    publish(*[reply(thread, 1, boards=(BOARD, FORUM)) for thread in threads])
+    publish(*[reply(thread, 1, within=(BOARD, FORUM)) for thread in threads])
     for thread in threads:
         assert unread(ann, BOARD, FORUM, OTHER_BOARD) == [1, 1, 0]
         read(ann, thread)
@@ -226,7 +227,7 @@ def test_a_board_has_a_dot_while_one_of_its_threads_is_unread(ann: Reader) -> No
 
 
 def test_a_thread_that_moves_takes_its_dot_to_its_new_board(ann: Reader) -> None:
-    publish(reply(ONE, 1, boards=(BOARD,)))
+    publish(reply(ONE, 1, within=(BOARD,)))
     scripts.run(forum.positions().place(ONE, [OTHER_BOARD]))
     assert unread(ann, BOARD, OTHER_BOARD) == [0, 1]
     forum.mark_all(ann, board=BOARD)
@@ -236,7 +237,7 @@ def test_a_thread_that_moves_takes_its_dot_to_its_new_board(ann: Reader) -> None
 
 
 def test_a_board_has_no_dot_for_a_thread_that_is_gone_or_whose_post_is(ann: Reader) -> None:
-    publish(reply(ONE, 1, boards=(BOARD,)), reply(TWO, 2, boards=(OTHER_BOARD,)))
+    publish(reply(ONE, 1, within=(BOARD,)), reply(TWO, 2, within=(OTHER_BOARD,)))
     read_state.remove(ONE)
     scripts.run_all(*read_state.unpublish([TWO], post="site.reply:2", token_start=""))
     assert unread(ann, ONE, TWO, BOARD, OTHER_BOARD) == [0, 0, 0, 0]
@@ -245,8 +246,8 @@ def test_a_board_has_no_dot_for_a_thread_that_is_gone_or_whose_post_is(ann: Read
 def test_a_list_of_a_board_and_the_publications_of_a_thread_are_bounded(redis: Redis) -> None:
     for start in range(0, 300, 50):
         numbers = range(start, start + 50)
-        publish(*[reply(f"site.thread:{number}", 1, boards=(BOARD,)) for number in numbers])
-        publish(*[reply(ONE, 1_000 + number, boards=(BOARD, FORUM)) for number in numbers])
+        publish(*[reply(f"site.thread:{number}", 1, within=(BOARD,)) for number in numbers])
+        publish(*[reply(ONE, 1_000 + number, within=(BOARD, FORUM)) for number in numbers])
     for name in raw_keys(redis, "positions:board*"):
         assert redis.zcard(name) <= 100
     [news] = raw_keys(redis, "positions:news*:site.thread:1")
@@ -285,17 +286,17 @@ def test_everybody_starts_as_read_by_one_write(ann: Reader, bob: Reader) -> None
 
 
 def test_what_is_older_than_read_days_is_read(ann: Reader, settings: Any, redis: Redis) -> None:
-    publish(reply(ONE, 1, boards=(BOARD,)))
+    publish(reply(ONE, 1, within=(BOARD,)))
     [news] = raw_keys(redis, "positions:news*")
     redis.zadd(news, {"site.reply:1": now() - 91 * DAY})
     assert unread(ann, ONE, BOARD) == [0, 0]
-    publish(reply(ONE, 2, boards=(BOARD,)))
+    publish(reply(ONE, 2, within=(BOARD,)))
     assert unread(ann, ONE, BOARD) == [1, 1]
     assert redis.zrange(news, 0, -1) == ["@site.board:1", "site.reply:2"]
 
 
 def test_all_keys_expire_after_read_days(ann: Reader, redis: Redis) -> None:
-    publish(reply(ONE, 1, boards=(BOARD,), author=ann))
+    publish(reply(ONE, 1, within=(BOARD,), author=ann))
     read(ann, ONE)
     forum.mark_all(ann)
     scripts.run_all(*forum.positions().start(as_of=now()))
@@ -323,7 +324,7 @@ def test_a_reader_whose_positions_ended_needs_none_of_them(
 ) -> None:
     """They end `days` after the last visit; so idle readers are not brought back from SQL."""
     third = "site.thread:3"
-    publish(reply(ONE, 1, boards=(BOARD,)), reply(TWO, 1), reply(third, 1))
+    publish(reply(ONE, 1, within=(BOARD,)), reply(TWO, 1), reply(third, 1))
     read(ann, ONE, TWO)
     forum.mark_all(ann, board=BOARD)
     publish(reply(TWO, 2))
@@ -346,7 +347,7 @@ def test_an_anonymous_reader_has_no_dots_and_no_positions(settings: Any, redis: 
         "DOTS": {**settings.READTRACK.get("DOTS", {}), "anonymous": 1_000_000},
     }
     reader = f"{readers.ANONYMOUS}visitor"
-    publish(reply(ONE, 1, boards=(BOARD,)))
+    publish(reply(ONE, 1, within=(BOARD,)))
     assert unread(reader, ONE, BOARD) == [0, 0]
     assert read(reader, ONE, BOARD) == set()
     assert positions_of(redis, reader) == []
@@ -405,7 +406,7 @@ def raw_keys(redis: Redis, pattern: str) -> list[str]:
 def positions_of(redis: Redis, reader: Reader) -> list[str]:
     """Returns the keys of the reader's positions."""
     names = raw_keys(redis, f"positions*:site.thread:{read_state.field(reader)}")
-    return [name for name in names if keys.parse(name)[0] is keys.positions]
+    return [name for name in names if keys.parse(name)[0] is threads_keys.positions]
 
 
 def test_the_last_publications_of_threads_are_known() -> None:
