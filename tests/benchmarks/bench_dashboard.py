@@ -3,7 +3,8 @@ processor time.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -68,19 +69,24 @@ ROUNDS = int(os.environ.get("READTRACK_BENCHMARK_ROUNDS", "5"))
 
 def main() -> None:
     """Prints a table of the pages of each scope, and one of the panel and of rankings."""
+    with filled_site() as title, override_settings(READTRACK=million.SETTINGS):
+        measure(title)
+
+
+@contextmanager
+def filled_site() -> Iterator[str]:
+    """Makes the articles and their history, and takes them away at the end. Gives a title."""
     now = buckets.now()
     million.empty()
     history_months.divide(connection, at=now - timedelta(days=million.DAYS + 90))
     history_months.add_months(at=now)
     rows = million.fill(at=now)
-    with override_settings(
-        READTRACK={"NUMBERS": {"dimensions": million.DIMENSIONS}, "TIMEOUT": 10.0}
-    ):
+    with override_settings(READTRACK=million.SETTINGS):
         popular.renew(at=now, faults=Faults())
         began = perf_counter()
         usual_renewal.renew(at=now, faults=Faults())
         print(f"What is usual, computed once an hour: {perf_counter() - began:.1f} s")
-        measure(f"{million.ARTICLES:,} articles, {rows:,} rows of history")
+    yield f"{million.ARTICLES:,} articles, {rows:,} rows of history"
     unite(connection)
     million.empty()
 
@@ -108,7 +114,7 @@ def measure(title: str) -> None:
         found = [
             (
                 f"{tab} {period}".strip(),
-                *_cost(partial(_page, client, path, given), OF_THE_ADMIN, most=MORE.get(tab)),
+                *cost(partial(page, client, path, given), OF_THE_ADMIN, most=MORE.get(tab)),
             )
             for tab, period, given in asked
         ]
@@ -122,10 +128,10 @@ def measure(title: str) -> None:
     }
     article = Article(pk=1)
     works["numbers of the panel"] = lambda: panel.numbers(f"{million.LABEL}:1", article)
-    found = [("people now", *_cost(partial(_page, client, "", NOW), OF_THE_ADMIN))]
+    found = [("people now", *cost(partial(page, client, "", NOW), OF_THE_ADMIN))]
     table(
         "People now, rankings and the panel",
-        [HEAD, *found, *((name, *_cost(work, 0)) for name, work in works.items())],
+        [HEAD, *found, *((name, *cost(work, 0)) for name, work in works.items())],
     )
     limits = f"{MOST_MS} ms to the first byte, {MOST_QUERIES} queries, {MOST_TRIPS} round trips"
     print(f"\nPages over the limits ({limits}): {'; '.join(over) or 'none'}")
@@ -135,14 +141,14 @@ def _top(of: Any, days: int) -> None:
     assert numbers_reports.most_viewed(of, 10, days=days)
 
 
-def _page(client: Client, path: str, given: Mapping[str, str]) -> None:
+def page(client: Client, path: str, given: Mapping[str, str]) -> None:
     """Asks for a page, up to its first byte."""
     answer = client.get(DASHBOARD + path, given)
     assert answer.status_code == 200
     next(iter(answer))
 
 
-def _cost(
+def cost(
     work: Callable[[], Any], of_the_admin: int, *, most: tuple[int, int] | None = None
 ) -> tuple[str, ...]:
     """Returns milliseconds to the first byte, the worst, and of the processor: of both processes,

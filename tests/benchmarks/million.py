@@ -1,6 +1,7 @@
 """A site of a million articles with 90 days of history, made by SQL as flushes would have left it."""
 
 import os
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +25,7 @@ LABEL = "site.article"
 VISITED = 40  # articles with days of visitors: those that a page may show
 VALUES = 10  # values of each dimension that an article has on a day
 DIMENSIONS = [*BUILT_IN][:3]
+SETTINGS: Mapping[str, Any] = {"NUMBERS": {"dimensions": DIMENSIONS}, "TIMEOUT": 10.0}
 # A few go viral, one in 250 is viewed every hour, one in 25 every day, and the others once.
 GAIN = "(hour - {oldest}) * (1 + 100000 / (number + 100))"
 VIEWED = """
