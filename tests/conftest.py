@@ -22,6 +22,7 @@ from redis import utils as redis_utils
 from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
 from readtrack.hits.addresses import Watch, watch
+from readtrack.numbers import kept
 from readtrack.sql import read_states
 from readtrack.store import clock, connection, keys, read_state, scripts
 from readtrack.store.circuit import Circuit, circuit
@@ -80,6 +81,7 @@ def redis(_client: Redis) -> Redis:
     set_most_bits(MOST_BITS)
     circuit.close()
     skip_buffer.clear()
+    kept.forget()
     vars(watch).update(vars(Watch()))
     clock.learn(
         time_ns() // 1_000

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from readtrack.api.questions import Question
-from readtrack.numbers.story import Word as StoryWord
 from readtrack.numbers.tables import COLUMNS, ValueKind
+from readtrack.numbers.usual import Word as StoryWord
 from readtrack.numbers.verdict import Word as SiteWord
 
 #: The types of the values of columns. A value of None is not known.

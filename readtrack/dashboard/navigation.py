@@ -25,6 +25,8 @@ TABS: Mapping[str, Any] = {
     "numbers": gettext_lazy("Numbers"),
     "stories": gettext_lazy("Top stories"),
     "growth": gettext_lazy("Grew most"),
+    "below": gettext_lazy("Below usual"),
+    "hardly": gettext_lazy("Opened, hardly read"),
     "sources": gettext_lazy("Where from"),
     "reading": gettext_lazy("Reading"),
     "groups": gettext_lazy("Categories and authors"),

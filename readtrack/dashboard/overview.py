@@ -1,6 +1,6 @@
 """The panels of the overview: what the dashboard shows below the chart, in the order of a morning."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -11,17 +11,15 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext
 from readtrack.dashboard.navigation import Choice
 from readtrack.dashboard.panels import File, PageRow, details_texts, link_of, row_of
 from readtrack.numbers import tables
-from readtrack.numbers.data import Entry, ScopeData
+from readtrack.numbers.data import ScopeData
+from readtrack.numbers.objects import LEAST_OPENED
 from readtrack.numbers.scope import COMPARISONS, DEFAULT_COMPARISON, Scope
-from readtrack.numbers.story import LOW, word_of
 from readtrack.numerals import exact, multiple, signed
 from readtrack.texts import title_of
 
 FEW = 3  # rows of a short list
 SOME = 7  # rows of a list beside another panel
 MOST_PARTS = 4  # of a strip; the others are together
-LEAST_OPENED = 200  # views of a story that is told to be hardly read
-HARDLY_READ = 33  # per cent of its views that were read, at most
 
 
 class Item(NamedTuple):
@@ -41,6 +39,7 @@ class ShortList(NamedTuple):
     items: Sequence[Item]
     more: str  # "" if this is all
     empty: str
+    file: File | None
 
 
 class Part(NamedTuple):
@@ -202,8 +201,7 @@ def grown(table: tables.Table, data: ScopeData, *, site: str | None) -> ShortLis
     remark = ""
     if scope.comparison != DEFAULT_COMPARISON:
         remark = str(COMPARISONS[scope.comparison])
-    more = scope.address(tab="growth") if len(table.rows) > FEW else ""
-    return ShortList(str(table.title), remark, items, more, table.empty)
+    return _short_list(table, scope, remark, items=items, tab="growth")
 
 
 def still_read(table: tables.Table, data: ScopeData, *, site: str | None) -> ShortList:
@@ -211,77 +209,66 @@ def still_read(table: tables.Table, data: ScopeData, *, site: str | None) -> Sho
     items = []
     for row in table.rows[:FEW]:
         texts = details_texts(row.values[0])
-        number = ngettext("%(count)s view", "%(count)s views", row.values[1]) % {
-            "count": exact(row.values[1])
-        }
+        number = _views(row.values[1])
         link = link_of(row, data.asked, site=site)
         items.append(Item(title_of(row.values[0]), link, number, texts[0] if texts else ""))
-    more = data.asked.address(tab="age") if len(table.rows) > FEW else ""
-    remark = _("older than 90 days")
-    return ShortList(str(table.title), remark, items, more, table.empty)
+    return _short_list(table, data.asked, _("older than 90 days"), items=items, tab="age")
 
 
-def below_usual(data: ScopeData, *, site: str | None) -> ShortList:
+def below_usual(table: tables.Table, data: ScopeData, *, site: str | None) -> ShortList:
     """Returns the objects that are furthest below what is usual at their age."""
-    found = sorted(
-        (one.times, subject) for subject, one in data.usual.items() if word_of(one.times) in LOW
-    )
-    views = {entry.subject: entry.now.views for entry in data.entries}
+    names = [column.name for column in table.columns]
     items = []
-    for times, subject in found[:FEW]:
-        row = tables.Row((data.objects[subject],), {"object": subject})
-        count = views.get(subject, 0)
-        remark = ngettext("%(count)s view", "%(count)s views", count) % {"count": exact(count)}
-        number = _("%(number)s ×") % {"number": multiple(times)}
+    for row in table.rows[:FEW]:
+        values = dict(zip(names, row.values, strict=True))
+        remark = _views(values["views"])
+        number = _("%(number)s ×") % {"number": multiple(values["usual"])}
         link = link_of(row, data.asked, site=site)
         items.append(Item(title_of(row.values[0]), link, number, remark))
-    return ShortList(
-        title=_("Below usual"),
-        remark=_("at their age"),
-        items=items,
-        more=data.asked.address(tab="stories", order="usual", dir="up") if items else "",
-        empty=_("No story of the list is below usual.")
-        if data.usual
-        else _("What is usual is known after ten stories of a section."),
-    )
+    return _short_list(table, data.asked, _("published in the period"), items=items, tab="below")
 
 
-def hardly_read(data: ScopeData, *, site: str | None) -> ShortList:
+def hardly_read(table: tables.Table, data: ScopeData, *, site: str | None) -> ShortList:
     """Returns the objects that were opened often, and of which the smallest share was read."""
-    opened = _opened(data)
-    has_reads = any(ratio for ratio, _entry in opened)
-    hardly = [(ratio, entry) for ratio, entry in opened if ratio <= HARDLY_READ]
+    names = [column.name for column in table.columns]
     items = []
-    for ratio, entry in hardly[:FEW] if has_reads else ():
-        row = tables.Row((data.objects[entry.subject],), {"object": entry.subject})
-        views = ngettext("of %(count)s view", "of %(count)s views", entry.now.views)
-        number = _("%(share)s read") % {"share": tables.text(ratio, "share")}
-        remark = views % {"count": exact(entry.now.views)}
+    for row in table.rows[:FEW]:
+        values = dict(zip(names, row.values, strict=True))
+        views = ngettext("of %(count)s view", "of %(count)s views", values["views"])
+        number = _("%(share)s read") % {"share": tables.text(values["ratio"], "share")}
+        remark = views % {"count": exact(values["views"])}
         link = link_of(row, data.asked, site=site)
         items.append(Item(title_of(row.values[0]), link, number, remark))
-    empty = _("No text was read in this period.")
-    if has_reads:
-        empty = _("Of each story with that many views, more than a third was read.")
     at_least = ngettext("%(count)s view or more", "%(count)s views or more", LEAST_OPENED)
+    remark = at_least % {"count": exact(LEAST_OPENED)}
+    return _short_list(table, data.asked, remark, items=items, tab="hardly")
+
+
+def _short_list(
+    table: tables.Table, scope: Scope, remark: str, *, items: Sequence[Item], tab: str
+) -> ShortList:
+    """Returns the short list of a table. `tab` is the page with all of its rows."""
     return ShortList(
-        title=_("Opened, hardly read"),
-        remark=at_least % {"count": exact(LEAST_OPENED)},
+        title=str(table.title),
+        remark=remark,
         items=items,
-        more=data.asked.address(tab="stories", order="ratio", dir="up") if items else "",
-        empty=empty,
+        more=scope.address(tab=tab) if len(table.rows) > FEW else "",
+        empty=table.empty,
+        file=file_of(table, scope),
     )
 
 
-def _opened(data: ScopeData) -> list[tuple[float, Entry]]:
-    """Returns the objects that were opened often with the share that was read, the least first."""
-    opened = []
-    for entry in data.entries:
-        ratio = _ratio(entry.now.reads, entry.now.views)
-        if entry.now.views >= LEAST_OPENED and ratio is not None:
-            opened.append((ratio, entry))
-    return sorted(opened, key=lambda pair: (pair[0], -pair[1].now.views))
+def _views(count: int) -> str:
+    return ngettext("%(count)s view", "%(count)s views", count) % {"count": exact(count)}
 
 
+#: The short lists of what is worth a look, by the names of tables.
+SHORT_LISTS: Mapping[str, Callable[..., ShortList]] = {
+    "grew-most": grown,
+    "below-usual": below_usual,
+    "still-read": still_read,
+    "hardly-read": hardly_read,
+}
 #: The columns of each panel, by the names of tables.
 COLUMNS_OF_VALUES = ("views", "change", "share")
 COLUMNS_OF_GROUPS = ("views", "change", "visitors", "ratio")
@@ -392,14 +379,10 @@ def _caption_of_unread(data: ScopeData) -> str:
 def _looks(given: Tables) -> list[ShortList]:
     """Returns the short lists of what is worth a look."""
     lists = []
-    if "grew-most" in given.by_name:
-        lists.append(grown(given.by_name["grew-most"], given.data, site=given.site))
-    if given.data.scope.is_present and not given.data.by_value:
-        lists.append(below_usual(given.data, site=given.site))
-    if "still-read" in given.by_name:
-        lists.append(still_read(given.by_name["still-read"], given.data, site=given.site))
-    if not given.data.by_value:
-        lists.append(hardly_read(given.data, site=given.site))
+    for name, short_list in SHORT_LISTS.items():
+        table = given.by_name.get(name)
+        if table is not None:
+            lists.append(short_list(table, given.data, site=given.site))
     return lists
 
 

@@ -36,7 +36,7 @@ from readtrack.numbers.data import ScopeData
 from readtrack.numbers.filters import Chosen, chosen_in
 from readtrack.numbers.loading import load
 from readtrack.numbers.next_steps import next_steps
-from readtrack.numbers.objects import MOST
+from readtrack.numbers.objects import CANDIDATES, MOST
 from readtrack.numbers.offered import tables_by_tab
 from readtrack.numbers.options import enters_funnel
 from readtrack.numbers.scope import Scope
@@ -49,6 +49,7 @@ from readtrack.numerals import exact, multiple
 
 NOTICED_HOURS = 24
 STORIES = "stories"
+LONG = {"growth", "below", "hardly", "sources", "reading"}  # with as many rows as are known
 NOT_IN_OVERVIEW = {"really-read", "robots"}  # tables of long forms only
 
 
@@ -76,7 +77,7 @@ def page_context(
     data = load(scope, by_tab[tab], **_limits(tab), **options)
     if data.chart:
         scope = data.scope
-    tables_by_name = _tables_by_name(by_tab[tab], data.asked, data)
+    tables_by_name = _tables_by_name(by_tab[tab], data.asked, data, least_rows=_least_rows(tab))
     files = files_of(tables_by_name.values(), data.asked)
     # These two are shown in ways of their own.
     now = tables_by_name.pop("now", None)
@@ -177,7 +178,12 @@ def _limits(tab: str) -> dict[str, Any]:
     """Returns how many rows and objects a page needs, as options of `load`."""
     if tab == STORIES:
         return {"row_limit": MOST, "candidates": MOST}
-    return {"row_limit": tables.ROWS_ON_PAGE}
+    return {"row_limit": max(tables.ROWS_ON_PAGE, _least_rows(tab))}
+
+
+def _least_rows(tab: str) -> int:
+    """Returns how many rows of each table a page shows at least."""
+    return CANDIDATES if tab in LONG else 0
 
 
 class LeadView(NamedTuple):
@@ -220,9 +226,14 @@ def _valid_series(data: ScopeData, series: str) -> str:
     return series if series in shown else "views"
 
 
-def _tables_by_name(names: Iterable[str], scope: Scope, data: ScopeData) -> dict[str, tables.Table]:
+def _tables_by_name(
+    names: Iterable[str], scope: Scope, data: ScopeData, *, least_rows: int
+) -> dict[str, tables.Table]:
     """Returns the tables with these names. The funnel is left out if the site does not use it."""
-    tables_by_name = {name: tables.table_named(name, data) for name in names}
+    tables_by_name = {}
+    for name in names:
+        table = tables.table_named(name, data)
+        tables_by_name[name] = table._replace(row_limit=max(table.row_limit, least_rows))
     data.objects.load(linked_objects(tables_by_name.values()))
     if "funnel" in tables_by_name and not _is_funnel_in_use(scope, tables_by_name["funnel"]):
         del tables_by_name["funnel"]

@@ -21,8 +21,8 @@ from readtrack.numbers.story import (
     sources_by_day,
     stages_of_story,
     story_verdict_of,
-    word_of,
 )
+from readtrack.numbers.usual import word_of
 from readtrack.numbers.words_of_story import PLACES, TONES, lead_of_story
 from readtrack.numerals import exact, share
 

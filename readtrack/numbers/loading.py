@@ -31,7 +31,14 @@ from readtrack.numbers.data import (
     ScopeData,
     SectionReaders,
 )
-from readtrack.numbers.objects import CANDIDATES, MOST, Objects, Order, PeriodViews
+from readtrack.numbers.objects import (
+    CANDIDATES,
+    MOST,
+    OF_FEW,
+    Objects,
+    Order,
+    PeriodViews,
+)
 from readtrack.numbers.options import enters_funnel, numbers_options
 from readtrack.numbers.people import PeopleCalls, PeopleQuestion, days_of
 from readtrack.numbers.reports import funnels
@@ -57,7 +64,7 @@ ACCOUNTS_AGE = 300  # seconds for which the number of accounts is kept
 #: Tables of objects in another order than by views; the first table of a tab decides.
 ORDERS: Mapping[str, Order] = {"grew-most": "growth", "really-read": "reads", "funnel": "reads"}
 #: Tables that have a row for each object.
-OF_OBJECTS = {"most-viewed", "grew-most", "really-read", "still-read"}
+OF_OBJECTS = {"most-viewed", "really-read", *OF_FEW}
 WITH_TREND = {"most-viewed", "grew-most", "still-read"}  # those that draw a line for each object
 
 
@@ -70,16 +77,24 @@ class Needs:
     candidates: int = CANDIDATES  # objects of whole models whose numbers are computed
 
     @property
-    def has_grown(self) -> bool:
-        """Returns True if the objects that grew most are needed beside those with most views."""
-        return "grew-most" in self.tables and self.order != "growth" and not self.scope.values
+    def alone(self) -> str:
+        """Returns the table of a few objects that needs no others; "" if there are others."""
+        of_objects = [name for name in self.tables if name in OF_OBJECTS]
+        if len(of_objects) != 1 or self.scope.values or self.order == "growth":
+            return ""
+        return of_objects[0] if of_objects[0] in OF_FEW else ""
 
     @property
-    def has_old(self) -> bool:
-        """Returns True if old objects are needed beside those with most views."""
-        others = OF_OBJECTS - {"still-read"}
-        has_others = not others.isdisjoint(self.tables)
-        return "still-read" in self.tables and has_others and not self.scope.values
+    def also(self) -> list[str]:
+        """Returns the tables of a few objects that are needed beside those with most views."""
+        if self.scope.values:
+            return []
+        has_growth_only = self.order == "growth"
+        return [
+            name
+            for name in OF_FEW
+            if name in self.tables and not (name == "grew-most" and has_growth_only)
+        ]
 
     @property
     def order(self) -> Order:
@@ -204,7 +219,7 @@ class Needs:
             return False
         if "object" in self.scope.chosen:
             return self.has_chart
-        has_column = not {"most-viewed", "grew-most"}.isdisjoint(self.tables)
+        has_column = not {"most-viewed", "grew-most", "below-usual"}.isdisjoint(self.tables)
         return has_column and self.scope.is_present
 
     @property
@@ -434,7 +449,7 @@ def load(
     usual_question = UsualQuestion.of(
         scope,
         objects,
-        shown=_shown_with_usual(needs, best),
+        shown=_shown_with_usual(needs, [*best, *objects.low]),
         has_model_points=needs.has_model_points,
     )
     saved = _saved(scope_with_start, question, usual_question, has_chart=needs.has_chart)
@@ -512,16 +527,15 @@ def _choose_by_tables(
     needs: Needs, objects: Objects, *, trending: Sequence[tuple[str, int]]
 ) -> None:
     """Chooses the objects that the tables show, unless filters have named them."""
-    if needs.has_old and needs.scope.is_listed:
-        objects.find_old()
-    elif "still-read" in needs.tables and not (needs.has_old or needs.scope.values):
-        objects.choose_old()
+    if needs.scope.is_listed:
+        objects.find_few(needs.also, is_alone=bool(needs.alone))
+    elif needs.alone:
+        objects.choose_for(needs.alone)
     elif needs.is_chosen_by_trend:
         objects.choose(
             (subject for subject, _ in trending),
             limit=needs.candidates,
-            has_grown=needs.has_grown,
-            has_old=needs.has_old,
+            also=needs.also,
         )
 
 

@@ -1,7 +1,7 @@
 """The objects of a scope: those that filters name, or the best objects of whole models."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any, Literal, NamedTuple
@@ -12,6 +12,7 @@ from django.utils.functional import SimpleLazyObject
 
 from readtrack import buckets
 from readtrack.models import Tracked
+from readtrack.numbers import below, kept
 from readtrack.numbers.details import linked_fields
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.sql import history, model_sums, period_gains, popular
@@ -32,6 +33,9 @@ Order = Literal["views", "reads", "growth"]
 
 CANDIDATES = 40  # objects of whole models whose numbers are computed, to find the best of them
 STILL_READ_DAYS = 90  # before a period; what was published earlier is old
+LEAST_OPENED = 200  # views of an object that is told to be hardly read
+#: The tables of a few objects that are not those with the most views.
+OF_FEW = ("grew-most", "still-read", "hardly-read", "below-usual")
 MOST = 1_000  # objects of a category or of an author whose numbers are added up
 
 
@@ -74,6 +78,10 @@ class Objects:
         #: The subjects that were published STILL_READ_DAYS before the period. None if there is no
         #: need to tell them from others.
         self.old: set[str] | None = None
+        #: The subjects that are furthest below what is usual at their age, the lowest first.
+        self.low: list[str] = []
+        #: True if reads of the models are known to be counted.
+        self.is_read = False
         if obj:
             self._rows[subject_of(obj)] = obj
 
@@ -83,17 +91,16 @@ class Objects:
         *,
         has_best: bool = True,
         limit: int = CANDIDATES,
-        has_grown: bool = False,
-        has_old: bool = False,
+        also: Collection[str] = (),
     ) -> None:
         """Chooses the objects that filters name, or the best and the trending ones of models.
 
         Without `has_best`, of too many objects that filters name they are the most viewed ones of
-        all time, which saves a query. Of whole models they are the `limit` best; with `has_grown`
-        also those that grew most, with `has_old` also old ones.
+        all time, which saves a query. Of whole models they are the `limit` best, and those that the
+        tables in `also` need beside them (see OF_FEW).
         """
         if not self.scope.is_listed:
-            more = self._grown_and_old(has_grown=has_grown, has_old=has_old)
+            more = self._of_tables(also)
             self._choose_best(trending, more=more, limit=limit)
         elif "object" in self.scope.chosen:
             self._choose_one()
@@ -113,21 +120,66 @@ class Objects:
         self.load([*best, *islice(trending, CANDIDATES), *more])
         self.stored = self._loaded_views()
 
-    def _grown_and_old(self, *, has_grown: bool, has_old: bool) -> list[str]:
-        """Returns CANDIDATES objects that grew most, and as many old ones, which become `old`."""
+    def _of_tables(self, names: Collection[str]) -> list[str]:
+        """Returns CANDIDATES objects for each of these tables, which is one of OF_FEW."""
         subjects: list[str] = []
-        if has_grown:
+        if "grew-most" in names:
             subjects += self._best("growth")[:CANDIDATES]
-        if has_old:
-            best = self._best(self.order)
-            if best:
-                self.old = self._old_among(best)
-            else:  # a site has no list in its first hour, and long periods have none
-                self._load_most_viewed_old()
-                best = [*self._rows]
-                self.old = {*best}
-            subjects += [subject for subject in best if subject in self.old][:CANDIDATES]
+        if "still-read" in names:
+            subjects += self._find_old()
+        if "hardly-read" in names:
+            hardly_read = kept.found_for("hardly-read", self.scope, self._find_hardly_read)
+            self.is_read = hardly_read.is_read
+            subjects += hardly_read.subjects
+        if "below-usual" in names:
+            self.low = kept.found_for("below-usual", self.scope, self._find_low).subjects
+            subjects += self.low
         return subjects
+
+    def _find_old(self) -> list[str]:
+        """Returns the best old objects, CANDIDATES at most, which become `old`."""
+        best = self._best(self.order)
+        if best:
+            self.old = self._old_among(best)
+        else:  # a site has no list in its first hour, and long periods have none
+            self._load_most_viewed_old()
+            best = [*self._rows]
+            self.old = {*best}
+        return [subject for subject in best if subject in self.old][:CANDIDATES]
+
+    def _find_hardly_read(self) -> kept.Found:
+        """Finds the objects that were opened often and of which the smallest share was read.
+
+        They are CANDIDATES of those in a list. Makes a query for the reads of the period.
+        """
+        labels = [history.of_reads(label) for label in self.labels]
+        hours = self.scope.span.hours
+        since = 0 if self.scope.is_all_time else hours.start
+        reads_by_column = popular.rises(labels, days=self.days, since=since, until=hours.stop)
+        reads = {
+            column.removeprefix(history.of_reads("")): count
+            for column, count in reads_by_column.items()
+        }
+        if not any(reads.values()):
+            return kept.Found([], is_read=False)
+        views = self._views_in_periods("views").now
+        opened = [subject for subject, count in views.items() if count >= LEAST_OPENED]
+        opened.sort(key=lambda subject: (reads.get(subject, 0) / views[subject], -views[subject]))
+        return kept.Found(opened[:CANDIDATES])
+
+    def _find_low(self) -> kept.Found:
+        """Finds the CANDIDATES that are furthest below what is usual, lowest first.
+
+        They are found among the MOST newest publications of the period.
+        """
+        known = self.stored if self.scope.is_listed else None
+        low = below.lowest(self.scope, limit=CANDIDATES, most=MOST, known=known)
+        return kept.Found(low)
+
+    def choose_for(self, table_name: str) -> None:
+        """Chooses the objects of one of OF_FEW, which is the only table."""
+        self.load(self._of_tables([table_name]))
+        self.stored = self._loaded_views()
 
     def _load_most_viewed_old(self) -> None:
         """Loads the old rows with the most views of all time."""
@@ -135,27 +187,19 @@ class Objects:
             viewed = row_counts.most_viewed(with_links(self._old_rows(model)), CANDIDATES)
             self._rows.update((subject_of(row), row) for row, _ in viewed)
 
-    def find_old(self) -> None:
-        """Finds the old ones among the chosen objects, which become `old`."""
-        self.old = self._old_among(self.stored)
+    def find_few(self, names: Collection[str], *, is_alone: bool) -> None:
+        """Finds the objects of these tables of OF_FEW among those that filters name.
 
-    def choose_old(self) -> None:
-        """Chooses the best objects that were published STILL_READ_DAYS before the period.
-
-        They are CANDIDATES of those in a list, or else of all time; or those of the objects that
-        filters name.
+        With `is_alone` there is one table, and no other objects are needed.
         """
-        best = [*self.stored] if self.scope.is_listed else self._best(self.order)
-        if best:
-            old = self._old_among(best)
-            best = [subject for subject in best if subject in old]
-            if self.scope.is_listed:
-                self.stored = {subject: self.stored[subject] for subject in best}
-                return
-            self.load(best[:CANDIDATES])
-        else:
-            self._load_most_viewed_old()
-        self.stored = self._loaded_views()
+        found: Collection[str] = self.stored
+        if "still-read" in names:
+            found = self.old = self._old_among(self.stored)
+        if "below-usual" in names:
+            low = kept.found_for("below-usual", self.scope, self._find_low).subjects
+            found = self.low = [subject for subject in low if subject in self.stored]
+        if is_alone:
+            self.stored = {subject: self.stored[subject] for subject in found}
 
     def _old_among(self, subjects: Iterable[str]) -> set[str]:
         """Returns those of the subjects that are old. Makes one query for each model."""

@@ -20,6 +20,7 @@ def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
     by_tab: dict[str, Sequence[str]] = {
         "numbers": ["over-time", "most-viewed", "trending", "now"],
         "growth": ["grew-most"] if scope.before else [],
+        **_tables_of_looks(scope),
         "sources": dimensions,
         "reading": reading,
         **_tables_of_groups(scope),
@@ -28,6 +29,18 @@ def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
         by_tab["sections"] = ["sections"] if read_state_models() else []
         by_tab["refused"] = ["not-counted", "robots"]
     return {tab: names for tab, names in by_tab.items() if names}
+
+
+def _tables_of_looks(scope: Scope) -> dict[str, Sequence[str]]:
+    """Returns the names of the tables of what does badly, by tab.
+
+    Publications are compared with what is usual at their present age, so not in past periods.
+    """
+    if not numbers_options().history:
+        return {}
+    has_publications = any(published_field(model) for model in scope.models)
+    below = ["below-usual"] if scope.is_present and has_publications else []
+    return {"below": below, "hardly": ["hardly-read"]}
 
 
 def _tables_of_groups(scope: Scope) -> dict[str, Sequence[str]]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from readtrack import buckets, local_time
 from readtrack.hits.stages import Stages
@@ -21,32 +21,12 @@ from readtrack.numbers.scope import PUBLISHED, Scope, dimension_names
 from readtrack.numbers.sql import day_breakdowns
 from readtrack.numbers.sql.breakdown_history import OTHER
 from readtrack.numbers.tables import change
-from readtrack.numbers.usual import WEEKLY
+from readtrack.numbers.usual import WEEKLY, Word, word_of
 from readtrack.subjects import subject_column
 
 MOST_SOURCES = 4  # that the strip below a chart tells apart
 MOST_DAYS = 62  # of a strip; its columns would be too narrow
 LEAST_TREND = 20  # per cent by which views of a day differ from those of the day before
-
-#: Where a multiple of the usual lies, and from which multiple on. The last one is for all below.
-Word = Literal["far above", "above", "usual", "below", "far below"]
-FAR_ABOVE = 3.0
-ABOVE = 1.5
-BELOW = 0.67
-FAR_BELOW = 0.33
-#: Those of a story that is told to be below usual.
-LOW: Sequence[Word] = ("below", "far below")
-
-
-def word_of(times: float) -> Word:
-    """Returns where so many times the usual views lie."""
-    if times >= FAR_ABOVE:
-        return "far above"
-    if times >= ABOVE:
-        return "above"
-    if times > BELOW:
-        return "usual"
-    return "below" if times > FAR_BELOW else "far below"
 
 
 class UsualOfStory(NamedTuple):

@@ -20,7 +20,7 @@ from readtrack.hits.hit import Reason
 from readtrack.hits.stages import ENGAGED
 from readtrack.numbers import groups, sources
 from readtrack.numbers.data import ChartData, Counts, Entry, GroupRow, Hashes, ScopeData
-from readtrack.numbers.objects import MOST, STILL_READ_DAYS
+from readtrack.numbers.objects import CANDIDATES, LEAST_OPENED, MOST, STILL_READ_DAYS
 from readtrack.numbers.reports.reads import median
 from readtrack.numbers.scope import COMPARISONS, Scope
 from readtrack.numbers.sql import popular
@@ -28,6 +28,7 @@ from readtrack.numbers.sql.breakdown_history import OTHER as OTHER_VALUES
 from readtrack.numbers.sql.memberships import NONE, OLDER, Group
 from readtrack.numbers.sql.memberships import OTHER as OTHER_GROUPS
 from readtrack.numbers.sql.usual import Band
+from readtrack.numbers.usual import LOW, word_of
 from readtrack.numerals import exact, multiple, share, signed_per_cent
 from readtrack.store.skips import NAMED, OTHER
 from readtrack.texts import title_of
@@ -37,6 +38,7 @@ ValueKind = Literal["text", "number", "share", "change", "seconds", "times", "tr
 
 NOT_KNOWN = "\N{EN DASH}"
 ROWS_ON_PAGE = 10
+HARDLY_READ = 100 / 3  # per cent of the views that became reads, at most
 MOST_PER_CENT = 1_000  # a higher change is shown as a factor
 
 #: The names of the reasons for which hits do not count, for people.
@@ -831,6 +833,67 @@ def still_read(data: ScopeData) -> Table:
     )
 
 
+def below_usual(data: ScopeData) -> Table:
+    """Returns the objects of the period that are below what is usual at their age, lowest first."""
+    entries = {entry.subject: entry for entry in data.entries}
+    times = {
+        subject: data.usual[subject].times
+        for subject in data.objects.low
+        if subject in data.usual and subject in entries
+    }
+    low = [subject for subject in times if word_of(times[subject]) in LOW]
+    low.sort(key=lambda subject: (times[subject], -entries[subject].now.views))
+    found = [entries[subject] for subject in low]
+    objects = _of_objects(data, found, "views", "usual", "trend")
+    caption = ngettext(
+        "Of what was published in the period; %(count)s at most.",
+        "Of what was published in the period; %(count)s at most.",
+        CANDIDATES,
+    )
+    return Table(
+        name="below-usual",
+        title=_("Below usual"),
+        caption=caption % {"count": exact(CANDIDATES)},
+        columns=objects.columns,
+        rows=objects.rows,
+        empty=_("Nothing that was published in this period is below usual.")
+        if times
+        else _("What is usual is known after ten stories of a section."),
+        row_limit=CANDIDATES,
+    )
+
+
+def hardly_read(data: ScopeData) -> Table:
+    """Returns the objects that were opened often, and of which the smallest share was read."""
+    opened = [entry for entry in data.entries if entry.now.views >= LEAST_OPENED]
+    hardly = [entry for entry in opened if _share_read(entry) <= HARDLY_READ]
+    hardly.sort(key=lambda entry: (_share_read(entry), -entry.now.views))
+    has_reads = data.objects.is_read or any(entry.now.reads for entry in data.entries)
+    objects = _of_objects(data, hardly[:CANDIDATES] if has_reads else (), "views", "reads", "ratio")
+    at_least = ngettext(
+        "%(count)s view or more in the period, and at most a third of them reads.",
+        "%(count)s views or more in the period, and at most a third of them reads.",
+        LEAST_OPENED,
+    ) % {"count": exact(LEAST_OPENED)}
+    empty = _("No text was read in this period.")
+    if has_reads:
+        empty = _("Of each story with that many views, more than a third was read.")
+    return Table(
+        name="hardly-read",
+        title=_("Opened, hardly read"),
+        caption=f"{at_least} {objects.caption}".rstrip(),
+        columns=objects.columns,
+        rows=objects.rows,
+        empty=empty,
+        row_limit=CANDIDATES,
+    )
+
+
+def _share_read(entry: Entry) -> float:
+    """Returns the share of the views that became reads, in per cent."""
+    return 100 * min(entry.now.reads, entry.now.views) / entry.now.views
+
+
 def trending(data: ScopeData) -> Table:
     """Returns the objects with the most views in the last hour."""
     rows = []
@@ -999,6 +1062,8 @@ TABLES: Mapping[str, Callable[[ScopeData], Table]] = {
     "views-by-author": views_by_author,
     "views-by-age": views_by_age,
     "still-read": still_read,
+    "below-usual": below_usual,
+    "hardly-read": hardly_read,
     "not-counted": not_counted,
     "robots": robots,
 }

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import pairwise
+from typing import Literal
 
 from readtrack import buckets, local_time
 from readtrack.numbers.objects import Objects
@@ -25,6 +26,26 @@ from readtrack.numbers.sql.usual_week import WEEKS, slot_of, slot_of_day
 from readtrack.subjects import label_in, label_of, model_with_label, published_field
 
 WEEKLY: Sequence[local_time.Period] = ("hour", "day")  # intervals with bands of the whole site
+
+#: Where a multiple of the usual lies, and from which multiple on. The last one is for all below.
+Word = Literal["far above", "above", "usual", "below", "far below"]
+FAR_ABOVE = 3.0
+ABOVE = 1.5
+BELOW = 0.67
+FAR_BELOW = 0.33
+#: Those of a story that is told to be below usual.
+LOW: Sequence[Word] = ("below", "far below")
+
+
+def word_of(times: float) -> Word:
+    """Returns where so many times the usual views lie."""
+    if times >= FAR_ABOVE:
+        return "far above"
+    if times >= ABOVE:
+        return "above"
+    if times > BELOW:
+        return "usual"
+    return "below" if times > FAR_BELOW else "far below"
 
 
 @dataclass(frozen=True, slots=True)

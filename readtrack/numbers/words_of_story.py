@@ -6,7 +6,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, npgettext
 
-from readtrack.numbers.story import StoryVerdict, Trend, UsualOfStory, Word
+from readtrack.numbers.story import StoryVerdict, Trend, UsualOfStory
+from readtrack.numbers.usual import Word
 from readtrack.numbers.words import SILENT, Lead, Sentence
 from readtrack.numerals import exact, per_cent
 

@@ -15,7 +15,8 @@ from readtrack.numbers.filters import Chosen
 from readtrack.numbers.loading import load
 from readtrack.numbers.models import History
 from readtrack.numbers.scope import Scope
-from readtrack.numbers.story import StoryVerdict, Trend, UsualOfStory, story_verdict_of, word_of
+from readtrack.numbers.story import StoryVerdict, Trend, UsualOfStory, story_verdict_of
+from readtrack.numbers.usual import word_of
 from readtrack.numbers.words_of_story import lead_of_story
 from readtrack.subjects import subject_of
 from tests.site.models import Article

@@ -68,10 +68,10 @@ def section_of(obj: Model) -> str:
     field = section_field(obj.__class__)
     if field is None or field.attname in obj.get_deferred_fields():
         return ""
-    return _subject_of_section(field, getattr(obj, field.attname))
+    return section_subject(field, getattr(obj, field.attname))
 
 
-def _subject_of_section(field: Any, key: Any) -> str:
+def section_subject(field: Any, key: Any) -> str:
     return "" if key is None else subject_of_row(field.related_model, key)
 
 
@@ -139,7 +139,7 @@ def _published(model: type[Model], *, since: datetime, before: datetime) -> list
         if published is None or published < since:
             continue
         subject = subject_column(subject_of_row(model, pk))
-        sections = [_subject_of_section(section, key) for key in keys]
+        sections = [section_subject(section, key) for key in keys]
         peers.append(Peer(subject, "".join(sections), published))
     return peers
 
