@@ -166,6 +166,8 @@ class Part(NamedTuple):
     # The first hour of models that is added to Redis. Earlier hours are added to SQL's history.
     first_live_hour: int
     ranges: list[int]  # as those of the batch
+    # Subjects whose history has the part already: another import filled it in with its own.
+    filled: Sequence[str] = ()
 
     @property
     def present_hour(self) -> int:
@@ -193,7 +195,7 @@ def part_in(record: Import) -> Part:
         return EMPTY
     values = json.loads(record.part)
     hours = [SubjectHour(*entry) for entry in values["hours"]]
-    return Part(values["views"], hours, values["first_live_hour"], values["ranges"])
+    return Part(**{**values, "hours": hours})
 
 
 class CountedRange(NamedTuple):
@@ -567,10 +569,15 @@ def _confirm(
     redis_time = redis_connection.server_time(patient=True) if ranges or totals else 0
     distances = [end - start for start, end in pairwise([0, *ranges])]
     added = {subject: total for subject, total in totals.items() if total != NOT_ADDED}
+    fills_history = bool(part.hours and numbers_options().history)
     connection = databases.of(Import)
 
     def confirm() -> None:
         with databases.own_transaction(connection):
+            if fills_history:
+                # First, because two imports that wait for each other's rows would wait for ever.
+                epochs.lock_epoch()
+            filled = _filled(record)
             unchanged = Import.objects.filter(pk=record.pk, position=record.position)
             _check(unchanged.update(**columns))
             if ranges:
@@ -588,11 +595,81 @@ def _confirm(
                     views=added_views.packed(part.views, part.hours, of=added),
                     is_in_history=bool(numbers_options().history),
                 )
-            if part.hours and numbers_options().history:
-                past_hours.raise_hours(part.hours, added, first_live=part.first_live_hour)
+            if fills_history:
+                open_totals = {
+                    subject: total for subject, total in added.items() if subject not in filled
+                }
+                _fill_history(record, part, open_totals)
 
     databases.retried(connection, confirm)
     record.position = record.intended = position
+
+
+def _filled(record: Import) -> frozenset[str]:
+    """Returns the subjects of the present part whose history another import has filled in."""
+    current = Import.objects.filter(pk=record.pk).first()
+    return frozenset(part_in(current).filled if current else ())
+
+
+class _Addition(NamedTuple):
+    """What was added to some subjects of a part."""
+
+    part: Part
+    totals: Mapping[str, int]  # of each of these subjects, right after the part was added
+
+
+def _fill_history(record: Import, part: Part, totals: Mapping[str, int]) -> None:
+    """Adds the hours of the part to the history of the subjects that have a total, and those of
+    parts of other imports that are not confirmed. Call it in a transaction that has locked the epoch.
+
+    A row of history with a higher total than that right after a part was added is taken for one
+    that has the part. So the parts of a subject are filled in as Redis got them: if the later one
+    came first, it could raise a row above the total of the earlier one.
+    """
+    additions = [_Addition(part, totals), *_additions_of_others(record, totals)]
+    for addition in _in_order(additions):
+        past_hours.raise_hours(
+            addition.part.hours, addition.totals, first_live=addition.part.first_live_hour
+        )
+
+
+def _additions_of_others(record: Import, subjects: Collection[str]) -> Iterator[_Addition]:
+    """Yields what parts of other imports have added to these subjects, if Redis has it and history
+    does not. Notes that history has it.
+    """
+    others = Import.objects.filter(intended__gt=F("position")).exclude(part="")
+    for other in others.exclude(pk=record.pk):
+        part = part_in(other)
+        open_subjects = {*part.views} & {*subjects} - {*part.filled}
+        if not open_subjects or not part.hours:
+            continue
+        totals = totals_after(other.source, part.views, position=other.intended)
+        added = {
+            subject: total
+            for subject, total in totals.items()
+            if subject in open_subjects and total != NOT_ADDED
+        }
+        noted = part._replace(filled=[*part.filled, *added])
+        unchanged = Import.objects.filter(
+            pk=other.pk, position=other.position, intended=other.intended
+        )
+        if unchanged.update(part=noted.text):
+            yield _Addition(part, added)
+
+
+def _in_order(additions: Sequence[_Addition]) -> Iterator[_Addition]:
+    """Yields the additions in pieces, so that those to each subject come as Redis got them."""
+    by_subject: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  # total, and index
+    for index, addition in enumerate(additions):
+        for subject, total in addition.totals.items():
+            by_subject[subject].append((total, index))
+    pieces: defaultdict[tuple[int, int], dict[str, int]] = defaultdict(dict)  # by turn and index
+    for subject, totals in by_subject.items():
+        for turn, (total, index) in enumerate(sorted(totals)):
+            pieces[turn, index][subject] = total
+    for turn_and_index in sorted(pieces):
+        _turn, index = turn_and_index
+        yield _Addition(additions[index].part, pieces[turn_and_index])
 
 
 def _check(succeeded: object) -> None:

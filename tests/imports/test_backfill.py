@@ -51,15 +51,15 @@ def add(*times: datetime) -> None:
     )
 
 
-def begin(added: Batch) -> Import:
+def begin(added: Batch, *, source: str = "test") -> Import:
     """Imports a part up to the point where Redis has it and SQL does not know of it."""
-    record, part = Import.objects.create(source="test"), ledger.part_of(added, at=buckets.now())
-    assert all(scripts.run_all(*ledger.intend("test", added.views, before=0, after=100)))
+    record, part = Import.objects.create(source=source), ledger.part_of(added, at=buckets.now())
+    assert all(scripts.run_all(*ledger.intend(source, added.views, before=0, after=100)))
     Import.objects.filter(pk=record.pk).update(intended=100, part=part.text)
-    (call,) = ledger.apply("test", part, before=0, after=100)
-    while scripts.run(call) == ledger.UNSETTLED:
+    calls = ledger.apply(source, part, before=0, after=100)
+    while ledger.UNSETTLED in scripts.run_all(*calls):
         settle(SqlEpoch(), Faults())
-    return Import.objects.get()
+    return Import.objects.get(source=source)
 
 
 def view(at: datetime | None = None) -> None:
@@ -137,6 +137,43 @@ def test_rows_that_a_flush_writes_before_the_part_is_confirmed_hold_it_already(p
         assert sum(found.values()) == 5
         assert min(found) == hour
     assert ledger.resume(Import.objects.get()) == (100, 0)
+
+
+@pytest.mark.parametrize("sizes", [(1, 9), (9, 1)])
+@pytest.mark.parametrize("is_reversed", [True, False])
+def test_no_row_of_history_misses_one_of_two_imports_at_once(
+    post: Post, sizes: tuple[int, int], *, is_reversed: bool
+) -> None:
+    flush()  # as each import begins
+    hours = [START + HOUR, START]
+    records = [
+        begin(batch(*[hour] * size), source=f"{hour}")
+        for hour, size in zip(hours, sizes, strict=True)
+    ]
+    for record in reversed(records) if is_reversed else records:
+        ledger.resume(record)
+    assert Import.objects.filter(position=100, part="").count() == 2
+    expected = dict(zip(hours, sizes, strict=True))
+    for of in (post, Post, None):
+        assert shown(of, since=START) == expected
+    add(START)
+    assert shown(post, since=START) == {**expected, START: expected[START] + 1}
+
+
+def test_an_import_that_was_killed_keeps_its_hours_while_others_go_on(post: Post) -> None:
+    factories.post(pk=2)
+    flush()  # as each import begins
+    both = batch(START)
+    both.add("site.post:2", visitor="x", at=START)
+    killed = begin(both, source="killed")
+    add(*[START + HOUR] * 9)
+    add(*[START + 2 * HOUR] * 20)
+    killed.refresh_from_db()
+    assert ledger.part_in(killed).filled == ["site.post:1"]
+    assert shown(post, since=START) == {START: 1, START + HOUR: 9, START + 2 * HOUR: 20}
+    ledger.resume(killed)
+    assert shown(post, since=START) == {START: 1, START + HOUR: 9, START + 2 * HOUR: 20}
+    assert shown(Post, since=START) == {START: 2, START + HOUR: 9, START + 2 * HOUR: 20}
 
 
 @pytest.mark.parametrize("is_seen", [True, False])
