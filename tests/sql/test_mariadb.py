@@ -26,6 +26,7 @@ FILES = [
     "tests/sql/test_usual.py",
     "tests/reports/test_usual_views.py",
     "tests/imports/test_backfill.py",
+    "tests/imports/test_undo.py",
     "tests/flush/test_archiving.py",
     "tests/flush/test_pauses.py",
     "tests/flush/test_absent_tables.py",

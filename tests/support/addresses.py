@@ -8,10 +8,10 @@ RESP2 = "?protocol=2" if VERSION >= (5,) else ""
 
 
 def database_url() -> str:
-    """Returns the URL of the PostgreSQL database that this test uses."""
+    """Returns the URL of the database that this test uses, on a server."""
     options = connection.settings_dict
     login = f"{options['USER']}:{options['PASSWORD']}"
-    return f"postgresql://{login}@{options['HOST']}:{options['PORT']}/{options['NAME']}"
+    return f"{connection.vendor}://{login}@{options['HOST']}:{options['PORT']}/{options['NAME']}"
 
 
 def redis_url_of(client: Redis, *, database: int) -> str:
