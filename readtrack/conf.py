@@ -50,7 +50,7 @@ class Dots(NamedTuple):
     """The keys of DOTS."""
 
     form: Literal["bitmap", "sequence"] = "bitmap"  # sequence: 4 bytes a reader, which also tell "3 new"; a model's read_state comes first
-    readers: Literal["auto", "id", "ordinal"] = "auto"  # a reader's position: the user id, or by order of coming
+    readers: Literal["auto", "id", "ordinal"] = "auto"  # a reader's number: the user id, or an ordinal, by order of coming
     start_as_read: bool = False  # a new account begins with every category read, in place of none
     anonymous: int = 0  # so many anonymous visitors at once have dots, too, by their cookie: such as 1_000_000, of 58 B each in Redis; 0: none
     stale_for: int = 0  # maximum replica or cache lag in seconds; posts published within it stay unread
@@ -256,7 +256,7 @@ def reader_bits() -> int:
 
 
 def highest_reader(bits: int) -> int:
-    """Returns the highest position of a reader where each reader takes so many bits."""
+    """Returns the highest number of a reader where each reader takes so many bits."""
     return MOST_BITS // bits
 
 

@@ -222,7 +222,7 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
     erased = erasure.erase(pk, is_dry_run=is_dry_run, progress=progress)
     copies = read_states.erase(
         name,
-        position=erasure.position_of(pk),
+        number=erasure.number_of(pk),
         ordinals=ordinals,
         is_dry_run=is_dry_run,
         progress=progress,

@@ -1,4 +1,4 @@
-"""Readers: users (or visitors) with read state, and their positions in a category's read state."""
+"""Readers: users (or visitors) with read state, and their numbers in it."""
 
 from typing import Any
 from urllib.parse import quote
@@ -9,8 +9,9 @@ from django.db.models import IntegerField
 
 from readtrack.conf import cached_setting, conf, highest_reader, logger, reader_bits
 
-# A position (a number), or a name by which Redis finds the position. With the readers "id" the position
-# is the user id; with "ordinal" Redis gives the next free one, for UUIDs and ids far apart.
+# The reader's number, which says where the reader is in read state; or a name by which Redis finds
+# the number. With the readers "id" the number is the user id; with "ordinal" Redis gives the next
+# free one, the reader's ordinal, for UUIDs and ids far apart.
 Reader = int | str
 
 # The beginning of the name of a reader who is known by a cookie. Names of users have no colon.
@@ -47,7 +48,7 @@ def id_of(user: Any) -> Any | None:
 
 
 def reader_by_id(pk: Any) -> Reader:
-    """Returns the reader with that user id: a name where Redis numbers readers, else the position.
+    """Returns the reader with that user id: a name where Redis numbers readers, else a number.
 
     Raises ReaderError for an id out of bounds, and for None.
     """
@@ -98,7 +99,7 @@ def has_whole_ids() -> bool:
 
 @cached_setting("AUTH_USER_MODEL")
 def has_ordinals() -> bool:
-    """Returns True if Redis numbers the readers, False if their user ids are their positions."""
+    """Returns True if Redis numbers the readers, False if their user ids are their numbers."""
     return (
         conf.DOTS.anonymous > 0
         or conf.DOTS.readers == "ordinal"
@@ -107,7 +108,7 @@ def has_ordinals() -> bool:
 
 
 def highest() -> int:
-    """Returns the highest position of a reader, which bounds the memory of a category's read state.
+    """Returns the highest number of a reader, which bounds the memory of a category's read state.
 
     It depends on the form in DOTS, because a reader takes 1 bit or 32 bits.
     """

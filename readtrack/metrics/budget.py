@@ -27,9 +27,9 @@ from readtrack.subjects import (
     label_of,
     read_state_models,
 )
-from readtrack.unread.starting import highest_position
+from readtrack.unread.starting import highest_number
 
-# The seconds whose views share a key, by the part of the pattern that names the time.
+# The seconds whose views share a key, by the piece of the pattern that names the time.
 SLOTS = {"minute": keys.MINUTE, "hour": keys.HOUR, "date": keys.DAY}
 SMALL = 1_000  # bytes of a post's visitors below which a smaller strategy is not worth choosing
 FEW_BITS = 0.1  # share of set bits below which a bitmap is mostly empty
@@ -40,7 +40,7 @@ BYTES_OF_DAY_ROW = 210
 # Values of a dimension that an object has on a day, on a site that has none stored.
 VALUES_OF_A_DAY = 3.0
 
-# Examples of the parts of patterns, as long as they are on a site.
+# Examples of the pieces of patterns, as long as they are on a site.
 EXAMPLES = {"visitor": "v" * 16, "hour": "h" * 10, "minute": "m" * 12}
 
 
@@ -113,7 +113,7 @@ def site_size() -> SiteSize:
         posts=posts,
         active=viewed / posts if posts else 0.0,
         visitors=round(visitors / viewed) if viewed else 0,
-        readers=highest_position(),
+        readers=highest_number(),
         views=_views_of_a_day(),
         categories=_objects_with_dots(by_reader=False),
         threads=_objects_with_dots(by_reader=True),
@@ -252,11 +252,11 @@ def _estimate(row: keys.Key, size: SiteSize) -> KeyKind:
     label = label_of(models[0]) if models else "app.model"
     examples = {**EXAMPLES, "subject": f"{label}:{size.posts}"}
 
-    def example(part: re.Match[str]) -> str:
-        """Returns an example of a part such as `{visitor}`, or its name if there is none."""
-        return examples.get(part[1], part[1])
+    def example(piece: re.Match[str]) -> str:
+        """Returns an example of a piece such as `{visitor}`, or its name if there is none."""
+        return examples.get(piece[1], piece[1])
 
-    name = f"{keys.prefix()}{keys.tags()[0]}{keys.PART.sub(example, row.pattern)}"
+    name = f"{keys.prefix()}{keys.tags()[0]}{keys.PIECE.sub(example, row.pattern)}"
     amount = _amount(row, size)
     each = memory.weigh(row, length=len(name), members=amount.members)
     return KeyKind(round(amount.keys), round(each, 1), round(each * amount.keys))
@@ -270,9 +270,9 @@ def _amount(row: keys.Key, size: SiteSize) -> Amount:
     """
     if row.amount is not None:
         return Amount(*row.amount(size))
-    part_names = frozenset(row.part_names)
+    piece_names = frozenset(row.piece_names)
     lifetime = _lifetime(row)
-    slot = _slot(part_names, lifetime)
+    slot = _slot(piece_names, lifetime)
     subjects = size.categories if row.kept_with == "read state" else size.viewed
     if slot:
         views = size.views * slot / keys.DAY
@@ -282,16 +282,16 @@ def _amount(row: keys.Key, size: SiteSize) -> Amount:
         views = size.viewed * max(1.0, size.visitors)
         viewed_subjects = subjects
         slots = 1
-    if "visitor" in part_names:
+    if "visitor" in piece_names:
         keys_in_slot = views
-    elif "subject" in part_names:
+    elif "subject" in piece_names:
         keys_in_slot = viewed_subjects
     else:
         keys_in_slot = 1
-    keys_in_slot *= _copies(part_names)
+    keys_in_slot *= _copies(piece_names)
     views_of_key = views / keys_in_slot if keys_in_slot else 0
     members = _members(
-        row, part_names, size=size, views_of_key=views_of_key, viewed_subjects=viewed_subjects
+        row, piece_names, size=size, views_of_key=views_of_key, viewed_subjects=viewed_subjects
     )
     return Amount(keys_in_slot * slots, members)
 
@@ -309,12 +309,12 @@ def _lifetime(row: keys.Key) -> int:
     return max(1, seconds)  # a setting of 0 makes keys of one second
 
 
-def _slot(part_names: frozenset[str], lifetime: int) -> int:
+def _slot(piece_names: frozenset[str], lifetime: int) -> int:
     """Returns the time whose views enter the same key (seconds), 0 for a key that stays."""
-    for part_name, seconds in SLOTS.items():
-        if part_name in part_names:
+    for piece_name, seconds in SLOTS.items():
+        if piece_name in piece_names:
             return seconds
-    if part_names & {"subject", "visitor"}:
+    if piece_names & {"subject", "visitor"}:
         return lifetime
     # A list of the whole site, such as the trending list, has the subjects of an hour at least.
     return max(lifetime, keys.HOUR)
@@ -327,18 +327,18 @@ def _viewed_subjects(subjects: int, views: float) -> float:
     return subjects * (1 - exp(-views / subjects))
 
 
-def _copies(part_names: frozenset[str]) -> int:
+def _copies(piece_names: frozenset[str]) -> int:
     """Returns how many keys there are because each model or dimension of the site has its own."""
     counts = {
         "model": len(counted_models()),
         "dimension": len(numbers_options().dimensions),
     }
-    return prod(count for part_name, count in counts.items() if part_name in part_names)
+    return prod(count for piece_name, count in counts.items() if piece_name in piece_names)
 
 
 def _members(
     row: keys.Key,
-    part_names: frozenset[str],
+    piece_names: frozenset[str],
     *,
     size: SiteSize,
     views_of_key: float,
@@ -347,14 +347,14 @@ def _members(
     """Returns the number of members of a key: visitors, subjects, values, stages or bits."""
     if row.type == "HyperLogLog":
         visitors = views_of_key
-        if "subject" in part_names:
+        if "subject" in piece_names:
             visitors = min(views_of_key, size.visitors)
         return min(visitors, memory.MOST_MEMBERS)  # a sketch grows no further
     if row.type == "set":
         return min(views_of_key, size.visitors)
     if row.type == "sorted set":
-        return 1 if "subject" in part_names else viewed_subjects
-    if row.type == "hash" and "dimension" in part_names:
+        return 1 if "subject" in piece_names else viewed_subjects
+    if row.type == "hash" and "dimension" in piece_names:
         return min(size.visitors, counters.VALUES)
     if row.type == "hash":
         return len(numbers_options().funnel)

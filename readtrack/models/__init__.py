@@ -191,14 +191,14 @@ class ReadState(SubjectRow):
     subject = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
     published = models.BigIntegerField(default=0)  # when something was last published (µs)
     full_subject = models.TextField()  # `subject` is cut, see `subjects.subject_column`
-    # Which form it is, and what the positions of its readers are, see `copies.family_of`.
+    # Which form it is, and what the numbers of its readers are, see `copies.family_of`.
     family = models.CharField(max_length=20)
     tag = models.CharField(max_length=10, default="", blank=True)  # of the partition
     state = models.BinaryField()  # compressed by zlib
 
 
 class ReaderNumber(OwnRow):
-    """The ordinal of a reader in a partition, which is the reader's position in read state."""
+    """The ordinal of a reader in a partition, which is the reader's number in read state."""
 
     pk = models.CompositePrimaryKey("tag", "name")
     tag = models.CharField(max_length=10, default="", blank=True)  # of the partition

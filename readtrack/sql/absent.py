@@ -27,7 +27,9 @@ def is_absent(model: type[Model]) -> bool:
 
 @contextmanager
 def leaving_out(tables: Tables) -> Iterator[None]:
-    """While it is open, these tables are taken for empty ones, and nothing is written to them."""
+    """Lets the work in the `with` block go on without these tables: it reads nothing from them, and
+    writes nothing to them.
+    """
     token = _left_out.set(tables)
     try:
         yield

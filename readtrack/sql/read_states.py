@@ -209,14 +209,14 @@ def store_readers(tag: str) -> int:
 def erase(
     name: str,
     *,
-    position: int | None,
+    number: int | None,
     ordinals: Mapping[str, int],
     is_dry_run: bool = False,
     progress: Callable[[int], object] = int,
 ) -> int:
-    """Clears one user's place in SQL's copies of read state. Returns in how many it was set.
+    """Clears one user in SQL's copies of read state. Returns in how many the user was set.
 
-    `name` is the user's name as a reader, `position` the place where places are user ids, and
+    `name` is the user's name as a reader, `number` the number where numbers are user ids, and
     `ordinals` are those that Redis knows, by the tags of the partitions. With `is_dry_run` nothing
     is changed. `progress` is called with numbers of copies. Raises django.db.Error.
     """
@@ -228,10 +228,10 @@ def erase(
         with databases.own_transaction(databases.of(ReadState)):
             rows = databases.rows(ReadState).select_for_update().filter(subject__in=portion)
             for row in rows.order_by("subject"):
-                place = position
+                number_in_row = number
                 if row.family in copies.FAMILIES_BY_ORDINAL:
-                    place = ordinal_by_tag.get(row.tag)
-                without = _without(row, place)
+                    number_in_row = ordinal_by_tag.get(row.tag)
+                without = _without(row, number_in_row)
                 if without is None:
                     continue
                 cleared += 1
@@ -243,11 +243,11 @@ def erase(
     return cleared
 
 
-def _without(row: ReadState, position: int | None) -> bytes | None:
-    """Returns the state without the reader at that position; None if the reader is not in it."""
+def _without(row: ReadState, number: int | None) -> bytes | None:
+    """Returns the state without the reader with that number; None if the reader is not in it."""
     form = copies.FORM_BY_FAMILY.get(row.family)
-    if form is None or position is None:
+    if form is None or number is None:
         return None
     state = _copy(row).state
-    without = form.cleared(state, position)
+    without = form.cleared(state, number)
     return None if without == state else without

@@ -15,14 +15,14 @@ class Erased(NamedTuple):
 
     keys: int  # keys that were removed
     members: int  # sets of which the user was removed
-    bits: int  # bitmaps, and strings of 4 bytes a reader, in which the user's place was cleared
+    bits: int  # bitmaps, and strings of 4 bytes a reader, in which the user was cleared
     copies: int = 0  # such bitmaps and strings in SQL, and what parts had of the user
 
 
-class Position(NamedTuple):
-    """Where the read state of one user is in the keys of a partition."""
+class KnownNumber(NamedTuple):
+    """A number of one user, and in which keys of read state it is that user's."""
 
-    number: int | None  # None for a user without a number
+    number: int | None  # None for a user whose id is no number
     is_ordinal: bool = False
     tag: str = ""
 
@@ -35,7 +35,7 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
     error, call it again; it erases what is still there.
     """
     visitor = user_id(pk)
-    number = position_of(pk)
+    number = number_of(pk)
     reader = name_of(pk)
     ordinals = ordinals_of(reader)
 
@@ -50,10 +50,10 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
     for family in _families("readers"):
         for key_names in scanning.key_batches(f"{family}:*", progress):
             bits += _erase_from(key_names, "bit", number, is_dry_run=is_dry_run)
-    positions = _positions(number, ordinals)
+    known_numbers = _known_numbers(number, ordinals)
     for key_names in scanning.key_batches(f"{keys.read_bits.family}:*", progress):
-        for position in positions:
-            bits += _erase_read_state(key_names, position, is_dry_run=is_dry_run)
+        for known in known_numbers:
+            bits += _erase_read_state(key_names, known, is_dry_run=is_dry_run)
     if not is_dry_run:
         _forget_reader(reader, ordinals)
     return Erased(removed, members, bits)
@@ -70,8 +70,8 @@ def _families(members: str) -> list[str]:
     return families
 
 
-def position_of(pk: Any) -> int | None:
-    """Returns the user's place in bitmaps whose places are user ids; None if the user has none."""
+def number_of(pk: Any) -> int | None:
+    """Returns the user's number where numbers are user ids; None if the user has none."""
     return pk if isinstance(pk, int) and pk >= 0 else None
 
 
@@ -80,12 +80,12 @@ def name_of(pk: Any) -> str:
     return str(read_state.field(quote(str(pk), safe="")))
 
 
-def _positions(number: int | None, ordinals: Mapping[str, int]) -> list[Position]:
-    """Returns where the read state of the user may be, by its id and by its ordinals."""
-    positions = [Position(number)]
+def _known_numbers(number: int | None, ordinals: Mapping[str, int]) -> list[KnownNumber]:
+    """Returns the numbers that read state may have of the user: the id, and the ordinals."""
+    known_numbers = [KnownNumber(number)]
     for tag, ordinal in ordinals.items():
-        positions.append(Position(ordinal, is_ordinal=True, tag=tag))
-    return positions
+        known_numbers.append(KnownNumber(ordinal, is_ordinal=True, tag=tag))
+    return known_numbers
 
 
 def ordinals_of(reader: str) -> dict[str, int]:
@@ -102,14 +102,14 @@ def ordinals_of(reader: str) -> dict[str, int]:
     return ordinals
 
 
-def _erase_read_state(key_names: Sequence[str], position: Position, *, is_dry_run: bool) -> int:
-    """Clears the position in those of the keys that use it. Returns in how many it was set."""
+def _erase_read_state(key_names: Sequence[str], known: KnownNumber, *, is_dry_run: bool) -> int:
+    """Clears the number in those of the keys that use it. Returns in how many it was set."""
     cleared = 0
     for form in read_state.STRATEGIES.values():
-        row = form.by_ordinal if position.is_ordinal else form.by_id
+        row = form.by_ordinal if known.is_ordinal else form.by_id
         _, _, ending = row.pattern.partition("{subject}")  # by which a key of the row is known
-        matching = [name for name in key_names if position.tag in name and name.endswith(ending)]
-        cleared += _erase_reader(matching, form.erases, position.number, is_dry_run=is_dry_run)
+        matching = [name for name in key_names if known.tag in name and name.endswith(ending)]
+        cleared += _erase_reader(matching, form.erases, known.number, is_dry_run=is_dry_run)
     return cleared
 
 
@@ -127,8 +127,8 @@ def _erase_reader(
     for portion in scripts.parted(key_names, tag_of=keys.tag_in):
         names = [keys.reads_changed(keys.tag_in(portion[0]))]
         for name in portion:
-            _, parts = keys.parse(name)
-            names += [name, keys.published.placed(parts, tag=parts["tag"])]
+            _, pieces = keys.parse(name)
+            names += [name, keys.published.placed(pieces, tag=pieces["tag"])]
         calls.append(Call[int]("erase_read_state", names, (method, number, int(is_dry_run))))
     return sum(scripts.run_all(*calls, patient=True))
 

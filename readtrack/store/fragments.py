@@ -23,7 +23,7 @@ class PartKeys(NamedTuple):
     of_model: tuple[str, ...]  # with only its model
 
 
-class Joint(NamedTuple):
+class CountingPart(NamedTuple):
     """A part that does something in the scripts that count views."""
 
     part: PartConfig
@@ -57,13 +57,13 @@ class Joint(NamedTuple):
 
 
 @cached_setting("INSTALLED_APPS")
-def joints() -> tuple[Joint, ...]:
+def counting_parts() -> tuple[CountingPart, ...]:
     """Returns the parts that do something in the scripts, in the order of INSTALLED_APPS."""
     found = []
     for part in parts.installed():
         view = part.counted_view()
         if view is not None:
-            found.append(Joint(part, view))
+            found.append(CountingPart(part, view))
     return tuple(found)
 
 
@@ -73,10 +73,10 @@ def part_keys() -> PartKeys:
     of_seen: list[str] = []
     of_subject: list[str] = []
     of_model: list[str] = []
-    for joint in joints():
-        of_seen += joint.keys.of_seen
-        of_subject += joint.keys.of_subject
-        of_model += joint.keys.of_model
+    for counting in counting_parts():
+        of_seen += counting.keys.of_seen
+        of_subject += counting.keys.of_subject
+        of_model += counting.keys.of_model
     return PartKeys(tuple(of_seen), tuple(of_subject), tuple(of_model))
 
 
@@ -88,7 +88,7 @@ def keys() -> str:
 
 def functions() -> str:
     """Returns the Lua of the functions that the parts' other Lua calls."""
-    fragments = [joint.fragment("functions").rstrip("\n") for joint in joints()]
+    fragments = [counting.fragment("functions").rstrip("\n") for counting in counting_parts()]
     return "\n".join(filter(None, fragments))
 
 
@@ -97,8 +97,8 @@ def counted() -> str:
     blocks = []
     subject_place = 0  # of the part's first key with the subject in its name, among all parts' keys
     model_place = 0
-    for joint in joints():
-        _, of_subject, of_model = joint.keys
+    for counting in counting_parts():
+        _, of_subject, of_model = counting.keys
         key_lines = []
         for place, name in enumerate(of_subject, start=subject_place):
             key_lines.append(f"local {name} = KEYS[subject_key + {place}]")
@@ -106,9 +106,9 @@ def counted() -> str:
             key_lines.append(f"local {name} = KEYS[model_key + {place}]")
         subject_place += len(of_subject)
         model_place += len(of_model)
-        fragment = joint.fragment("counted")
+        fragment = counting.fragment("counted")
         if fragment:
-            blocks.append(joint.block(fragment, key_lines=key_lines))
+            blocks.append(counting.block(fragment, key_lines=key_lines))
     return "\n".join(blocks)
 
 
@@ -116,24 +116,24 @@ def seen() -> str:
     """Returns the Lua that each view of a seen page runs for the parts."""
     blocks = []
     place = 0  # of the next key among all parts' keys of seen pages
-    for joint in joints():
+    for counting in counting_parts():
         key_lines = []
-        for name in joint.keys.of_seen:
+        for name in counting.keys.of_seen:
             key_lines.append(f"local {name} = KEYS[seen_key + {place}]")
             place += 1
-        fragment = joint.fragment("seen")
+        fragment = counting.fragment("seen")
         if fragment:
-            blocks.append(joint.block(fragment, key_lines=key_lines))
+            blocks.append(counting.block(fragment, key_lines=key_lines))
     return "\n".join(blocks)
 
 
 def effects() -> str:
     """Returns the Lua with the effects of the parts."""
     blocks = []
-    for joint in joints():
-        fragment = joint.fragment("effects")
+    for counting in counting_parts():
+        fragment = counting.fragment("effects")
         if fragment:
-            blocks.append(joint.block(fragment))
+            blocks.append(counting.block(fragment))
     return "\n".join(blocks)
 
 

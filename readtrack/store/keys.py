@@ -8,7 +8,7 @@ and `{visitor}` is a keyed hash.
 With several partitions, the hash tag of the partition follows the family of the key, so that a
 cluster keeps the keys of a partition together: `views:total:{rt07}:blog.post:42`. The family is the
 constant beginning, `views:total`. A row with a subject or a visitor computes the tag from that. Any
-other row takes the tag as its first part; it is "" for a key that the whole site shares.
+other row takes the tag as its first piece; it is "" for a key that the whole site shares.
 """
 
 import os
@@ -34,10 +34,10 @@ HOUR = 3600
 DAY = 86_400
 # The mark of the honeypot: a rate beyond every limit. Recording sees it without a further command.
 ROBOT = 10**15
-PART = re.compile(r"\{(\w+)\}")
+PIECE = re.compile(r"\{(\w+)\}")
 TAG = re.compile(r":\{rt[0-9a-f]+\}")
-# What the parts of a name may hold; any other part holds `[^:{]*`.
-PARTS = {
+# What the pieces of a name may hold; any other piece holds `[^:{]*`.
+PIECES = {
     "tag": rf"(?:{TAG.pattern})?",
     "subject": r"[^:{]+:[^:{]+",
     "within": r"[^:{]+:[^:{]+",  # the subject of an object that others are within
@@ -100,41 +100,41 @@ class Key:
         self.amount = amount
         self.family = re.split(r":\{(?!dimension)", pattern)[0]  # the beginning, before the tag
         self.tagged = f"{self.family}{{tag}}{pattern[len(self.family) :]}"
-        self.template = PART.sub("%s", self.tagged)
+        self.template = PIECE.sub("%s", self.tagged)
         # Bytes that a key takes in tables of the server, which MEMORY USAGE leaves out. Measured
         # with Redis 7 and Valkey 9.
         self.overhead = 30 if ttl else 16
-        # The index of the part by which the partition is computed; None without such a part.
+        # The index of the piece by which the partition is computed; None without such a piece.
         self.owner: int | None = None
-        self.part_names: Sequence[str] = PART.findall(pattern)
+        self.piece_names: Sequence[str] = PIECE.findall(pattern)
         for name in ("visitor", "subject"):  # a subject decides if there are both
-            if name in self.part_names:
-                self.owner = self.part_names.index(name)
+            if name in self.piece_names:
+                self.owner = self.piece_names.index(name)
 
-    def __call__(self, *parts: Any) -> str:
-        """Returns the name of one key: the prefix, and the pattern with the parts filled in."""
+    def __call__(self, *pieces: Any) -> str:
+        """Returns the name of one key: the prefix, and the pattern with the pieces filled in."""
         if self.owner is not None:
-            own_tag = tag(parts[self.owner]) if conf.PARTITIONS > 1 else ""
-            parts = (own_tag, *parts)
-        return prefix() + self.template % parts
+            own_tag = tag(pieces[self.owner]) if conf.PARTITIONS > 1 else ""
+            pieces = (own_tag, *pieces)
+        return prefix() + self.template % pieces
 
-    def placed(self, parts: Mapping[str, str], *, tag: str) -> str:
-        """Returns the name of the key with these parts, by their names, in the tag's partition."""
-        return prefix() + self.tagged.format_map({**parts, "tag": tag})
+    def placed(self, pieces: Mapping[str, str], *, tag: str) -> str:
+        """Returns the name of the key with these pieces, by their names, in the tag's partition."""
+        return prefix() + self.tagged.format_map({**pieces, "tag": tag})
 
     @cached_property
     def expression(self) -> re.Pattern[str]:
         """Returns the regular expression of these keys' names after the prefix.
 
-        It has a group for each part, and one for the tag.
+        It has a group for each piece, and one for the tag.
         """
 
-        def group_of(part: re.Match[str]) -> str:
-            name = part[1]
-            content = PARTS.get(name, "[^:{]*")
+        def group_of(piece: re.Match[str]) -> str:
+            name = piece[1]
+            content = PIECES.get(name, "[^:{]*")
             return f"(?P<{name}>{content})"
 
-        return re.compile(PART.sub(group_of, self.tagged))
+        return re.compile(PIECE.sub(group_of, self.tagged))
 
 
 TESTS = "test:"  # begins the keys of tests, so that they leave the keys of a live site alone
@@ -346,7 +346,7 @@ def reserved() -> set[str]:
 def _rows_by_word() -> dict[str, list[Key]]:
     """Returns the rows by the first word of their pattern, those with the most literal text first."""
     rows: dict[str, list[Key]] = {}
-    for row in sorted(every(), key=lambda row: len(PART.sub("", row.pattern)), reverse=True):
+    for row in sorted(every(), key=lambda row: len(PIECE.sub("", row.pattern)), reverse=True):
         word, _, _ = row.pattern.partition(":")
         rows.setdefault(word, []).append(row)
     return rows
@@ -416,9 +416,9 @@ def parse_hour(name: str) -> tuple[str, int]:
 
 
 def parse(key: str, *, beginning: str | None = None) -> tuple[Key | None, dict[str, str]]:
-    """Returns the row of a key, and the parts of its name by their names, the tag among them.
+    """Returns the row of a key, and the pieces of its name by their names, the tag among them.
 
-    `beginning` is the prefix of the key, by default ours. Returns None and no parts for a key that
+    `beginning` is the prefix of the key, by default ours. Returns None and no pieces for a key that
     is not ours.
     """
     beginning = prefix() if beginning is None else beginning

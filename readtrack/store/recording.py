@@ -120,12 +120,14 @@ def _results_of(calls: Sequence[Call[Any]]) -> tuple[Any, ...]:
 
 
 def _marked_again(hit: Hit, read: Sequence[str], *, page_began: int) -> list[str]:
-    """Marks those of the hit's categories again that seemed to be published to after the page began,
-    if that may be so only because its beginning was reckoned too early.
+    """Marks again those of the hit's categories that are still unread, if this process was wrong about
+    the time when the page began. Returns the categories that are read now.
 
-    It was if this process has learnt Redis's time better since: `page_began` (µs) is how it was
-    reckoned before. That is rare, so that few pages pay for a further round trip. If the difference
-    is large, Redis's clock was set. Returns the categories that are read now.
+    `page_began` is that time (µs of Redis's clock) as it was reckoned before the round trip. A
+    category stays unread if it was published to after that time. The answers of the round trip may
+    have told Redis's clock better, and then the page began later than was thought, and perhaps
+    after the publication. That is rare, so few pages pay for a further round trip. If the page
+    began much later than was thought, Redis's clock was set, and nothing is marked again.
     """
     newly_read: list[str] = []
     for _ in range(MOST_TRIES):

@@ -116,20 +116,20 @@ def _move(key_names: Iterable[str], rename: Rename) -> int:
     categories: dict[str, str] = {}
     carried = 0
     for name in key_names:
-        row, parts = keys.parse(name)
+        row, pieces = keys.parse(name)
         if row is None:
             continue
         if of_parts.carrying(row) is not None:
-            carried += carry(name, row, parts, rename=rename)
+            carried += carry(name, row, pieces, rename=rename)
             continue
-        subject = parts.get("subject", parts.get("model", ""))
+        subject = pieces.get("subject", pieces.get("model", ""))
         new_subject = rename.renamed(subject)
         if new_subject is None:
             continue
         if row in OF_CATEGORY:
             categories[subject] = new_subject
         else:
-            moves.append(_move_of(name, row, parts, new_subject=new_subject))
+            moves.append(_move_of(name, row, pieces, new_subject=new_subject))
     near = [step for step in moves if keys.tag_in(step.name) == step.tag]
     far = [step for step in moves if keys.tag_in(step.name) != step.tag]
     moved = carried + _run(near)
@@ -139,14 +139,14 @@ def _move(key_names: Iterable[str], rename: Rename) -> int:
     return moved
 
 
-def carry(name: str, row: keys.Key, parts: Mapping[str, str], *, rename: Rename) -> int:
+def carry(name: str, row: keys.Key, pieces: Mapping[str, str], *, rename: Rename) -> int:
     """Lets a part carry its key to the new name. Returns 1; 0 if it keeps its name."""
     own_keys = of_parts.carrying(row)
-    names_in_key = [parts[part] for part in ("subject", "model", "within") if part in parts]
-    if own_keys is None or all(rename.renamed(part) is None for part in names_in_key):
+    names_in_key = [pieces[piece] for piece in ("subject", "model", "within") if piece in pieces]
+    if own_keys is None or all(rename.renamed(word) is None for word in names_in_key):
         return 0
     new_names = own_keys.carry(
-        name, row, parts, renamed=lambda before: rename.renamed(before) or before
+        name, row, pieces, renamed=lambda before: rename.renamed(before) or before
     )
     if not new_names:  # it has expired
         return 0
@@ -164,15 +164,15 @@ def _far(categories: Mapping[str, str]) -> dict[str, str]:
     return {old: new for old, new in categories.items() if keys.tag(old) != keys.tag(new)}
 
 
-def _move_of(name: str, row: keys.Key, parts: Mapping[str, str], *, new_subject: str) -> Move:
-    """Returns the move of a key of that row, whose name has these parts."""
-    part = "subject" if "subject" in parts else "model"
-    tag = keys.tag(new_subject) if part == "subject" else parts["tag"]
-    new_name = row.placed({**parts, part: new_subject}, tag=tag)
+def _move_of(name: str, row: keys.Key, pieces: Mapping[str, str], *, new_subject: str) -> Move:
+    """Returns the move of a key of that row, whose name has these pieces."""
+    piece = "subject" if "subject" in pieces else "model"
+    tag = keys.tag(new_subject) if piece == "subject" else pieces["tag"]
+    new_name = row.placed({**pieces, piece: new_subject}, tag=tag)
     if not row.settles:
         return Move(name, new_name, row.united)
     if row is keys.total:
-        return Move(name, new_name, row.united, parts["subject"], new_subject)
+        return Move(name, new_name, row.united, pieces["subject"], new_subject)
     prefix = keys.prefix()
     member = name.removeprefix(prefix)
     return Move(name, new_name, row.united, member, new_name.removeprefix(prefix))
@@ -277,16 +277,16 @@ def _arrive(names: Iterable[str], rename: Rename) -> int:
     arrived: dict[tuple[str, keys.Key], str] = {}
     for name in dict.fromkeys(names):
         _, transit = keys.parse(name)
-        row, parts = keys.parse(keys.prefix() + transit["name"])
-        new_subject = rename.renamed(parts["subject"])
+        row, pieces = keys.parse(keys.prefix() + transit["name"])
+        new_subject = rename.renamed(pieces["subject"])
         if row is None or new_subject is None:
             continue
         arrived_name = _carry(name, transit, tag=keys.tag(new_subject))
         if row in OF_CATEGORY:
-            categories[parts["subject"]] = new_subject
-            arrived[parts["subject"], row] = arrived_name
+            categories[pieces["subject"]] = new_subject
+            arrived[pieces["subject"], row] = arrived_name
             continue
-        step = _move_of(name, row, parts, new_subject=new_subject)
+        step = _move_of(name, row, pieces, new_subject=new_subject)
         moves.append(step._replace(name=arrived_name, member="", state=transit["state"]))
     return _run(moves) + _run_categories(categories, arrived)
 
@@ -329,7 +329,7 @@ def _rename_members(rename: Rename, *, at: datetime) -> None:
 def _sets_of_subjects() -> Sequence[keys.Key]:
     """Returns the rows with sorted sets of subjects."""
     return [
-        row for row in keys.every() if row.holds == "subjects" and "visitor" not in row.part_names
+        row for row in keys.every() if row.holds == "subjects" and "visitor" not in row.piece_names
     ]
 
 
@@ -339,7 +339,7 @@ def _sets_of_visitors() -> Sequence[keys.Key]:
     return [
         row
         for row in keys.every()
-        if row.holds == "subjects" and "visitor" in row.part_names and row.is_used()
+        if row.holds == "subjects" and "visitor" in row.piece_names and row.is_used()
     ]
 
 
@@ -376,12 +376,12 @@ def _renamed_members(names: Sequence[str], rename: Rename) -> list[Call[Any]]:
     calls: list[Call[Any]] = []
     entries_of_sets = scripts.run_all(*(_entries(name, rename) for name in names), patient=True)
     for name, entries in zip(names, entries_of_sets, strict=True):
-        row, parts = keys.parse(name)
+        row, pieces = keys.parse(name)
         for subject, score in entries:
             new_subject = rename.renamed(subject)
             if row is None or new_subject is None:
                 continue
-            new_name = row.placed(parts, tag=keys.tag(new_subject))
+            new_name = row.placed(pieces, tag=keys.tag(new_subject))
             if row.united == "add":
                 calls.append(Call("ZINCRBY", [new_name], (score, new_subject)))
             else:

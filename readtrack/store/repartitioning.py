@@ -31,11 +31,11 @@ class Category(NamedTuple):
 
 
 class ParsedKey(NamedTuple):
-    """The name of a key, its row in the table of keys, and the parts of the name."""
+    """The name of a key, its row in the table of keys, and the pieces of the name."""
 
     name: str
     row: keys.Key
-    parts: Mapping[str, str]
+    pieces: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def move(before: int, *, progress: Callable[[int], object] = int) -> int:
         for key in plan.carried:
             own_keys = of_parts.carrying(key.row)
             if own_keys is not None:
-                new_names = own_keys.carry(key.name, key.row, key.parts)
+                new_names = own_keys.carry(key.name, key.row, key.pieces)
                 copied += len({*new_names} - {key.name})
         copied += _copy(plan.copies)
         outdated += plan.outdated
@@ -115,43 +115,43 @@ def _plan(key_names: Sequence[str], *, before: int) -> Plan:
     """Returns what is to be done with these keys."""
     plan = Plan()
     for name in key_names:
-        row, parts = keys.parse(name)
+        row, pieces = keys.parse(name)
         if row is None or row.divided == "left":
             continue
-        tags = _tags(row, parts, before)
-        old_tag = parts["tag"]
+        tags = _tags(row, pieces, before)
+        old_tag = pieces["tag"]
         if old_tag not in tags:
             plan.outdated.append(name)
         if of_parts.carrying(row) is not None:
-            plan.carried.append(ParsedKey(name, row, parts))
+            plan.carried.append(ParsedKey(name, row, pieces))
         elif row in OF_CATEGORY:
             # Also of those that only processes with the new number know.
             tag_before = _tag_before(old_tag, before) if old_tag in tags else old_tag
             if tag_before not in tags:
-                plan.categories.append(Category(parts["subject"], tag_before))
+                plan.categories.append(Category(pieces["subject"], tag_before))
         else:
-            _plan_copies(plan, ParsedKey(name, row, parts), tags)
+            _plan_copies(plan, ParsedKey(name, row, pieces), tags)
     return plan
 
 
 def _plan_copies(plan: Plan, key: ParsedKey, tags: Sequence[str]) -> None:
     """Adds to the plan that the key is copied to the partitions with these tags."""
-    if key.row.holds == "subjects" and "visitor" not in key.parts:
+    if key.row.holds == "subjects" and "visitor" not in key.pieces:
         plan.divided.append(key)
-    old_tag = key.parts["tag"]
-    copies = [key.row.placed(key.parts, tag=tag) for tag in tags if tag != old_tag]
+    old_tag = key.pieces["tag"]
+    copies = [key.row.placed(key.pieces, tag=tag) for tag in tags if tag != old_tag]
     if copies:
         plan.copies[key.name] = copies
 
 
-def _tags(row: keys.Key, parts: Mapping[str, str], before: int) -> Sequence[str]:
+def _tags(row: keys.Key, pieces: Mapping[str, str], before: int) -> Sequence[str]:
     """Returns the tags of the partitions in which the key is to be.
 
     There are none for a list that begins anew, such as that of trending subjects.
     """
     tags = keys.tags()
-    tag = parts["tag"]
-    subject_or_visitor = parts.get("subject", parts.get("visitor"))
+    tag = pieces["tag"]
+    subject_or_visitor = pieces.get("subject", pieces.get("visitor"))
     if subject_or_visitor:
         return [keys.tag(subject_or_visitor)]
     if row.divided == "first":
@@ -227,12 +227,12 @@ def _move_of(subject: str, answers: Sequence[Any], *, is_renumbered: bool) -> Ca
 
 def _questions(category: Category) -> list[Call[Any]]:
     """Returns the calls that read what the old partition has of the category."""
-    parts = {"subject": category.subject}
+    pieces = {"subject": category.subject}
     tag = category.old_tag
-    states = [row.placed(parts, tag=tag) for row in read_state.ROWS]
+    states = [row.placed(pieces, tag=tag) for row in read_state.ROWS]
     return [
         Call("GET", [keys.reads_began(tag)]),
-        Call("GET", [keys.published.placed(parts, tag=tag)]),
+        Call("GET", [keys.published.placed(pieces, tag=tag)]),
         *[Call("DUMP", [name]) for name in states],
     ]
 
@@ -266,7 +266,7 @@ def _divide(client: Any, sorted_set: ParsedKey) -> None:
 
     If a subject has an entry there already, the higher score stays.
     """
-    name, row, parts = sorted_set
+    name, row, pieces = sorted_set
     entries = client.zrange(name, 0, -1, withscores=True)
     lifetime = client.pttl(name)  # ms, negative for a key that stays
 
@@ -275,7 +275,7 @@ def _divide(client: Any, sorted_set: ParsedKey) -> None:
         return keys.tag(subject.decode())
 
     for tag, entries_of_tag in keys.by_tag(entries, tag_of).items():
-        new_name = row.placed(parts, tag=tag)
+        new_name = row.placed(pieces, tag=tag)
         if new_name != name:
             for batch in scripts.sliced(entries_of_tag):
                 scores = dict(batch)

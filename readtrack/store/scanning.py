@@ -48,8 +48,8 @@ def subjects(label: str) -> Iterator[str]:
     rows = [row for row in keys.every() if row is keys.total or row.kept_with == "read state"]
     for family in dict.fromkeys(row.family for row in rows):
         for name in chain.from_iterable(key_batches(f"{family}{separator}{label}:*")):
-            _, parts = keys.parse(name)
-            subject = parts.get("subject")
+            _, pieces = keys.parse(name)
+            subject = pieces.get("subject")
             if subject:
                 yield subject
 

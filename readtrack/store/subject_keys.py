@@ -21,7 +21,7 @@ def every_row() -> Sequence[keys.Key]:
     return [
         row
         for row in keys.every()
-        if "subject" in row.part_names and SLOTS.issuperset({*row.part_names} - {"subject"})
+        if "subject" in row.piece_names and SLOTS.issuperset({*row.piece_names} - {"subject"})
     ]
 
 
@@ -52,23 +52,23 @@ def names_of(rows: Sequence[keys.Key], subject: str, *, at: datetime) -> list[st
 
 
 def slots(row: keys.Key, *, at: datetime) -> list[dict[str, str]]:
-    """Returns the parts of names, beside the subject, of all keys of the row that there may be.
+    """Returns the pieces of names, beside the subject, of all keys of the row that there may be.
 
     For a row with a key for each day, they are the days of the lifetime; for a row with one key,
-    there is one slot without parts.
+    there is one slot without pieces.
     """
-    slot_names = [name for name in row.part_names if name in SLOTS]
+    slot_names = [name for name in row.piece_names if name in SLOTS]
     values = [_values(name, row.ttl, at) for name in slot_names]
     return [dict(zip(slot_names, slot, strict=True)) for slot in product(*values)]
 
 
-def _values(part: str, lifetime: int, at: datetime) -> Sequence[str]:
-    """Returns the values that a part of the names of keys may have, by the lifetime of the keys (s)."""
-    if part == "dimension":
+def _values(piece: str, lifetime: int, at: datetime) -> Sequence[str]:
+    """Returns the values that a piece of the names of keys may have, by the lifetime of the keys (s)."""
+    if piece == "dimension":
         return parts.dimensions()
-    if part == "minute":
+    if piece == "minute":
         return buckets.minute_buckets(lifetime // keys.MINUTE + 2, until=at + buckets.MINUTE)
-    if part == "hour":
+    if piece == "hour":
         hours = range(lifetime // keys.HOUR + 1)
         return [buckets.hour_bucket(at - number * buckets.HOUR) for number in hours]
     days = local_time.local_days(at - timedelta(seconds=lifetime), at)

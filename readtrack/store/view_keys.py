@@ -60,13 +60,13 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
     of_seen = []
     of_subject = []
     of_model = []
-    for joint in fragments.joints():
-        of_seen += [start(row) for row in joint.view.keys_if_seen.values()]
-        rows = joint.view.keys
-        for name in joint.keys.of_subject:
-            is_needed = joint.view.needs(name, label)
+    for counting in fragments.counting_parts():
+        of_seen += [start(row) for row in counting.view.keys_if_seen.values()]
+        rows = counting.view.keys
+        for name in counting.keys.of_subject:
+            is_needed = counting.view.needs(name, label)
             of_subject.append(start(rows[name]) if is_needed else total)
-        of_model += [start(rows[name]) for name in joint.keys.of_model]
+        of_model += [start(rows[name]) for name in counting.keys.of_model]
     return ViewKeys(
         rate=start(keys.rate),
         unsettled=start(keys.unsettled),

@@ -25,7 +25,7 @@ BOARD_WITH_TIMES = re.compile(r"(?P<times>@(?:\d+(?:-\d*)? )?)(?P<name>.*)", re.
 def carry(
     name: str,
     row: Key,
-    parts: Mapping[str, str],
+    pieces: Mapping[str, str],
     *,
     renamed: Callable[[str], str] = str,
 ) -> list[str]:
@@ -35,19 +35,19 @@ def carry(
     redis.RedisError.
     """
     if row is keys.positions:
-        return _carry_positions(name, parts, renamed)
+        return _carry_positions(name, pieces, renamed)
     members: list[tuple[str, int]] = scripts.run(
         Call("ZRANGE", [name], (0, -1, "WITHSCORES"), scripts.pairs), patient=True
     )
     if not members:  # it has expired
         return []
     if row is keys.thread_news:
-        new_name = keys.thread_news(renamed(parts["subject"]))
+        new_name = keys.thread_news(renamed(pieces["subject"]))
         _add(new_name, renamed_times(dict(members), renamed))
         copies.mark_keys_changed([new_name])
         return [new_name]
-    label = renamed(parts["model"])
-    board = renamed(parts["within"])
+    label = renamed(pieces["model"])
+    board = renamed(pieces["within"])
     times = dict(members)
     new_names = []
     for tag, threads in tags_of(label, times).items():
@@ -58,17 +58,17 @@ def carry(
 
 
 def _carry_positions(
-    name: str, parts: Mapping[str, str], renamed: Callable[[str], str]
+    name: str, pieces: Mapping[str, str], renamed: Callable[[str], str]
 ) -> list[str]:
     """Adds the positions of a reader to those of the reader in the partitions of the threads."""
     content: list[tuple[str, int]] = scripts.run(
         Call("HGETALL", [name], (), _pairs_of_hash), patient=True
     )
     times = renamed_times(dict(content), renamed)
-    label = renamed(parts["model"])
+    label = renamed(pieces["model"])
     calls = []
     for tag, fields in tags_of(label, times).items():
-        new_name = keys.positions(tag, label, parts["reader"])
+        new_name = keys.positions(tag, label, pieces["reader"])
         fields_of_tag = {field: times[field] for field in fields}
         calls.append(raised(new_name, fields_of_tag, tag=tag))
     scripts.run_all(*calls, patient=True)
@@ -91,11 +91,11 @@ def follow_rename(label: str, rename: Rename) -> int:
         renaming.extend_turn()
         with_boards = []
         for name in key_names:
-            row, parts = store_keys.parse(name)
+            row, pieces = store_keys.parse(name)
             if row in (keys.positions, keys.thread_news):
                 with_boards.append(name)
             elif row is keys.board_news:
-                moved += renaming.carry(name, row, parts, rename=rename)
+                moved += renaming.carry(name, row, pieces, rename=rename)
         moved += rename_boards(with_boards, rename.before, rename.after)
     return moved
 

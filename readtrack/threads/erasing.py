@@ -18,7 +18,7 @@ def erase(pk: Any, *, is_dry_run: bool) -> int:
     """
     # By the user's id, and by the name under which Redis numbers readers.
     names_of_reader: list[Reader] = [erasure.name_of(pk)]
-    number = erasure.position_of(pk)
+    number = erasure.number_of(pk)
     if number is not None:
         names_of_reader.append(number)
     removed = _remove(names_of_reader, is_dry_run=is_dry_run)

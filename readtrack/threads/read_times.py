@@ -220,13 +220,13 @@ def _rename_portion(portion: Sequence[str], renamed: Callable[[str], str]) -> No
 
 def _renamed(copy: TimesCopy, renamed: Callable[[str], str]) -> TimesCopy:
     """Returns the copy with the new names."""
-    key_row, parts = times.parse(copy.name)
+    key_row, pieces = times.parse(copy.name)
     if key_row is None:
         return copy
-    new_parts = {**parts}
-    for part in ("subject", "model"):
-        if part in parts:
-            new_parts[part] = renamed(parts[part])
-    tag = store_keys.tag(new_parts["subject"]) if "subject" in parts else parts["tag"]
-    name = times.short(key_row.placed(new_parts, tag=tag))
+    new_pieces = {**pieces}
+    for piece in ("subject", "model"):
+        if piece in pieces:
+            new_pieces[piece] = renamed(pieces[piece])
+    tag = store_keys.tag(new_pieces["subject"]) if "subject" in pieces else pieces["tag"]
+    name = times.short(key_row.placed(new_pieces, tag=tag))
     return TimesCopy(name, carrying.renamed_times(copy.times, renamed))

@@ -50,18 +50,18 @@ class TimesCopy(NamedTuple):
         return max(self.times.values(), default=0)
 
 
-def is_used(row: Key | None, parts: Mapping[str, str]) -> bool:
+def is_used(row: Key | None, pieces: Mapping[str, str]) -> bool:
     """Returns True for a key of positions of a model that has this form."""
-    return row in ROWS and positions_of(_label(parts)) is not None
+    return row in ROWS and positions_of(_label(pieces)) is not None
 
 
-def _label(parts: Mapping[str, str]) -> str:
-    """Returns the label of the threads' model, by the parts of a key's name."""
-    return label_in(parts["subject"]) if "subject" in parts else parts["model"]
+def _label(pieces: Mapping[str, str]) -> str:
+    """Returns the label of the threads' model, by the pieces of a key's name."""
+    return label_in(pieces["subject"]) if "subject" in pieces else pieces["model"]
 
 
 def parse(name: str) -> tuple[Key | None, Mapping[str, str]]:
-    """Returns the row and the parts of a key's name without the prefix."""
+    """Returns the row and the pieces of a key's name without the prefix."""
     return store_keys.parse(store_keys.prefix() + name)
 
 
@@ -132,16 +132,16 @@ def restore(tag: str, rows: Sequence[TimesCopy], *, token: str) -> bool:
 
 def _restoring(tag: str, copy: TimesCopy, *, token: str) -> list[Call[int]]:
     """Returns the call that restores a key; none for a key that belongs elsewhere by now."""
-    row, parts = parse(copy.name)
-    if row is None or not is_used(row, parts):
+    row, pieces = parse(copy.name)
+    if row is None or not is_used(row, pieces):
         return []
-    label = _label(parts)
+    label = _label(pieces)
     times = dict(copy.times)
     thread = ""
     if row is keys.thread_news:
-        if store_keys.tag(parts["subject"]) != tag:
+        if store_keys.tag(pieces["subject"]) != tag:
             return []
-        thread = key_in(parts["subject"])
+        thread = key_in(pieces["subject"])
     elif row is keys.positions:
         names = tags_of(label, times).get(tag, [])  # the others are of earlier partitions
         times = {name: times[name] for name in names}

@@ -33,11 +33,11 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
         return count
     if form.is_derived:  # the categories that its dots are made out of are marked
         return 0
-    # The highest position of a reader in read state, by the tag of the partition.
+    # The highest number of a reader in read state, by the tag of the partition.
     if readers.has_ordinals():
         highest_by_tag = number_readers()
     else:
-        highest_by_tag = dict.fromkeys(keys.tags(), highest_position())
+        highest_by_tag = dict.fromkeys(keys.tags(), highest_number())
     bytes_of_row = form.size_of(max(highest_by_tag.values()))
     rows_at_once = max(1, min(scripts.SLICE, BYTES_AT_ONCE // bytes_of_row))
     count = 0
@@ -53,7 +53,7 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
 def size_of_start(model: type[Model]) -> int:
     """Returns the memory of one row of the model that is read by everybody (bytes)."""
     form = read_state.strategy_of(subjects.label_of(model))
-    return form.size_of(highest_position()) if form.bits else 0
+    return form.size_of(highest_number()) if form.bits else 0
 
 
 def start_reader(pk: Any) -> bool:
@@ -83,17 +83,17 @@ def start_reader(pk: Any) -> bool:
     return is_done
 
 
-def highest_position() -> int:
-    """Returns the highest position that a user has in read state, at least 0.
+def highest_number() -> int:
+    """Returns the highest number that a user has in read state, at least 0.
 
-    The position is the user's primary key, or an ordinal (0, 1, 2, …) if Redis numbers the readers.
+    The number is the user's primary key, or an ordinal (0, 1, 2, …) if Redis numbers the readers.
     """
     users = databases.rows(get_user_model())
     if readers.has_ordinals():
-        position = users.count() - 1
+        highest = users.count() - 1
     else:
-        position = users.aggregate(highest=Max("pk"))["highest"] or 0
-    return max(0, min(position, readers.highest()))
+        highest = users.aggregate(highest=Max("pk"))["highest"] or 0
+    return max(0, min(highest, readers.highest()))
 
 
 def number_readers() -> dict[str, int]:

@@ -178,7 +178,7 @@ def keep(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     """Returns a function by which the scripts keep that number of values."""
 
     def forget_sources() -> None:
-        cached_functions: list[Any] = [fragments.joints, scripts._source, scripts._digest]
+        cached_functions: list[Any] = [fragments.counting_parts, scripts._source, scripts._digest]
         for cached in cached_functions:
             cached.cache_clear()
 

@@ -124,7 +124,7 @@ def last_published(subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
 
 
 def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
-    """Marks the categories read for all readers up to the position `highest`.
+    """Marks the categories read for all readers up to the number `highest`.
 
     The categories are of one model and one partition. Those that were published to since `as_of`
     (µs) stay as they are. The result is the number of categories that were marked.

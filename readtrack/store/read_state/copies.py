@@ -93,12 +93,12 @@ def _divided(key_names: Sequence[str]) -> tuple[Changed, list[str]]:
     changes = Changed([], [])
     unused = []
     for name in key_names:
-        row, parts = keys.parse(name)
+        row, pieces = keys.parse(name)
         own_keys = of_parts.copying(row)
-        if row is not None and own_keys is not None and own_keys.is_used(row, parts):
+        if row is not None and own_keys is not None and own_keys.is_used(row, pieces):
             changes.of_parts.append(name)
-        elif row in ROWS and row is strategy_of(parts["subject"]).key():
-            changes.subjects.append(parts["subject"])
+        elif row in ROWS and row is strategy_of(pieces["subject"]).key():
+            changes.subjects.append(pieces["subject"])
         else:
             unused.append(name)
     return changes, unused
@@ -225,9 +225,9 @@ def mark_states_changed(tag: str) -> None:
     for key_names in scanning.key_batches(f"{keys.published.family}{tag}:*", tag=tag):
         subjects: dict[str, None] = {}
         for name in key_names:
-            row, parts = keys.parse(name)
-            if row is not None and parts["tag"] == tag and row in (*ROWS, keys.published):
-                subjects[parts["subject"]] = None
+            row, pieces = keys.parse(name)
+            if row is not None and pieces["tag"] == tag and row in (*ROWS, keys.published):
+                subjects[pieces["subject"]] = None
         mark_changed(subjects)
     for own_keys in of_parts.all_keys():
         _mark_all_changed_of(own_keys, tag)
@@ -239,8 +239,8 @@ def _mark_all_changed_of(own_keys: of_parts.KeysOfPart, tag: str) -> None:
         for key_names in scanning.key_batches(f"{word}*{tag}:*", tag=tag):
             of_tag = []
             for name in key_names:
-                row, parts = keys.parse(name)
-                if row in own_keys.rows and parts["tag"] == tag:
+                row, pieces = keys.parse(name)
+                if row in own_keys.rows and pieces["tag"] == tag:
                     of_tag.append(name)
             mark_keys_changed(of_tag)
 
@@ -301,8 +301,8 @@ def forget_ordinals(tag: str, *, token: str) -> None:
     for key_names in scanning.key_batches(f"{keys.ordinal_read_bits.family}{tag}:*", tag=tag):
         by_ordinal = []
         for name in key_names:
-            row, parts = keys.parse(name)
-            if row is not None and parts["tag"] == tag and family_of(row) in FAMILIES_BY_ORDINAL:
+            row, pieces = keys.parse(name)
+            if row is not None and pieces["tag"] == tag and family_of(row) in FAMILIES_BY_ORDINAL:
                 by_ordinal.append(name)
         _remove(tag, by_ordinal, token=token)
 

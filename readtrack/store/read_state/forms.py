@@ -76,9 +76,9 @@ class Strategy:
     is_by_reader = False
     is_derived = False  # has no state of its own: its dot is made out of those of other categories
     erases = ""  # the method by which erase_read_state.lua removes a reader from a key of this form
-    by_id: keys.Key  # the row of read state whose positions are user ids
-    # The row of read state whose positions are ordinals. It has other keys, because a bit at the
-    # same position belongs to another reader.
+    by_id: keys.Key  # the row of read state whose numbers of readers are user ids
+    # The row of read state whose numbers of readers are ordinals. It has other keys, because there
+    # the same number is that of another reader.
     by_ordinal: keys.Key
 
     @property
@@ -96,11 +96,11 @@ class Strategy:
         return READER_BITS[self.name]
 
     def highest(self) -> int:
-        """Returns the highest position of a reader, which bounds the memory of a category."""
+        """Returns the highest number of a reader, which bounds the memory of a category."""
         return highest_reader(self.bits)
 
     def size_of(self, highest: int) -> int:
-        """Returns the memory of a category's read state up to that position (bytes)."""
+        """Returns the memory of a category's read state up to the reader with that number (bytes)."""
         return (highest + 1) * self.bits // 8 + 1
 
     def unread_calls(self, reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
@@ -208,7 +208,7 @@ class Strategy:
         return []
 
     def fill(self, subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
-        """Marks the categories read for all readers up to the position `highest`. Only a form that
+        """Marks the categories read for all readers up to the number `highest`. Only a form that
         keeps read state by category has such positions.
 
         Categories that were published to since `as_of` (µs) stay as they are. The result is the
@@ -280,12 +280,12 @@ class Strategy:
         """
         raise NotImplementedError
 
-    def cleared(self, state: bytes, position: int) -> bytes:
-        """Returns the state without the reader at that position."""
+    def cleared(self, state: bytes, number: int) -> bytes:
+        """Returns the state without the reader with that number."""
         raise NotImplementedError
 
     def capacity(self, state: bytes) -> int:
-        """Returns a number that is higher than the position of any reader in the state."""
+        """Returns a number that is higher than that of any reader in the state."""
         return len(state) * 8 // self.bits
 
     def _states(self, subjects: Sequence[str]) -> list[str]:
@@ -312,8 +312,8 @@ class Bitmaps(Strategy):
         bits = int.from_bytes(state, "little") | int.from_bytes(other, "little")
         return bits.to_bytes(max(len(state), len(other)), "little")
 
-    def cleared(self, state: bytes, position: int) -> bytes:
-        byte, bit = divmod(position, 8)
+    def cleared(self, state: bytes, number: int) -> bytes:
+        byte, bit = divmod(number, 8)
         if byte >= len(state):
             return state
         cleared = bytearray(state)
@@ -345,8 +345,8 @@ class Sequences(Strategy):
         counters = zip(_counters(state, length), _counters(other, length), strict=True)
         return pack(f">{length // SLOT}I", *starmap(max, counters))
 
-    def cleared(self, state: bytes, position: int) -> bytes:
-        start = SLOT * (position + 1)  # behind the number of publications
+    def cleared(self, state: bytes, number: int) -> bytes:
+        start = SLOT * (number + 1)  # behind the number of publications
         if start >= len(state):
             return state
         return state[:start] + bytes(SLOT) + state[start + SLOT :]

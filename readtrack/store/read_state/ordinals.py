@@ -1,4 +1,4 @@
-"""Ordinals: the positions that Redis gives to readers whose name is no position, in each partition.
+"""Ordinals: the numbers that Redis gives to readers who have none of their own, in each partition.
 
 The ordinals of users are in one hash, for ever. Those of anonymous readers are in hashes that
 expire: one for each generation, which lasts as long as a cookie. No two readers of a partition
@@ -17,7 +17,7 @@ GENERATIONS = 2
 
 
 def field(reader: Reader) -> Reader:
-    """Returns the reader's position; for a reader by name, the field of the hash that has it.
+    """Returns the reader's number; for a reader by name, the field of the hash that has it.
 
     The field is a keyed hash of the name, as the ids of visitors are.
     """
@@ -27,7 +27,7 @@ def field(reader: Reader) -> Reader:
 def hashes_of(reader: Reader, tag: str) -> list[str]:
     """Returns the keys of the hashes that may have the reader's ordinal.
 
-    A new reader is entered into the first one. There are none for a reader who is a position.
+    A new reader is entered into the first one. There are none for a reader who has a number.
     """
     if not isinstance(reader, str):
         return []
@@ -56,7 +56,7 @@ def other_hashes(reader: Reader, tag: str) -> list[str]:
 def most_readers(reader: Reader, *, highest: int) -> int:
     """Returns how many users, or anonymous readers, may have an ordinal in a partition.
 
-    `highest` is the highest position of a reader.
+    `highest` is the highest number of a reader.
     """
     if is_anonymous(reader):
         return _most_anonymous()
