@@ -13,6 +13,7 @@ from readtrack.dashboard.panels import File, PageRow, details_texts, link_of, ro
 from readtrack.numbers import tables
 from readtrack.numbers.data import ScopeData
 from readtrack.numbers.objects import LEAST_OPENED
+from readtrack.numbers.offered import tables_by_tab
 from readtrack.numbers.scope import COMPARISONS, DEFAULT_COMPARISON, Scope
 from readtrack.numerals import exact, multiple, signed
 from readtrack.texts import title_of
@@ -269,6 +270,13 @@ SHORT_LISTS: Mapping[str, Callable[..., ShortList]] = {
     "still-read": still_read,
     "hardly-read": hardly_read,
 }
+#: Their titles where their tables are not known.
+TITLES: Mapping[str, Any] = {
+    "below-usual": gettext_lazy("Below usual"),
+    "still-read": gettext_lazy("Still read"),
+    "hardly-read": gettext_lazy("Opened, hardly read"),
+    "grew-most": gettext_lazy("Grew most"),
+}
 #: The columns of each panel, by the names of tables.
 COLUMNS_OF_VALUES = ("views", "change", "share")
 COLUMNS_OF_GROUPS = ("views", "change", "visitors", "ratio")
@@ -276,6 +284,10 @@ COLUMNS_OF_STORIES = ("title", "usual", "views", "change", "ratio", "visitors", 
 NO_CAMPAIGNS = gettext_lazy(
     "No campaigns yet. Add ?utm_campaign=spring to a link that you share, and its views appear here."
 )
+
+
+#: Tables of which nothing is said with a filter: many sites do not use a funnel.
+NEVER_SAID = {"funnel"}
 
 
 class Tables(NamedTuple):
@@ -292,7 +304,7 @@ class Tables(NamedTuple):
         """Returns the panel of the table of that name; None if the page has no such table."""
         table = self.by_name.get(name)
         if table is None:
-            return None
+            return self._unknown(name, str(changes.get("title", "")))
         first = table.columns[0].name
         return panel_of(
             table,
@@ -303,6 +315,22 @@ class Tables(NamedTuple):
             tab=tab,
             **changes,
         )
+
+    def _unknown(self, name: str, title: str) -> Panel | None:
+        """Returns the panel of a table that is not known with the filters; None for any other."""
+        if name not in self.unknown:
+            return None
+        dimension = name.removeprefix("by-")
+        title = title or str(tables.labels_of(dimension).title)
+        return Panel(name, title, empty=_("Not known for this filter."))
+
+    @property
+    def unknown(self) -> set[str]:
+        """The names of the tables that the scope has, and that are not known with its values."""
+        if not self.scope.values:
+            return set()
+        offered = {name for names in tables_by_tab(self.scope).values() for name in names}
+        return {name for name in offered - NEVER_SAID if not tables.is_known(name, self.scope)}
 
     def strip_by(self, dimension: str) -> list[Part]:
         """Returns the strip of a dimension; empty if the page has none."""
@@ -383,6 +411,9 @@ def _looks(given: Tables) -> list[ShortList]:
         table = given.by_name.get(name)
         if table is not None:
             lists.append(short_list(table, given.data, site=given.site))
+        elif name in given.unknown:
+            empty = _("Not known for this filter.")
+            lists.append(ShortList(str(TITLES[name]), "", [], "", empty, None))
     return lists
 
 
@@ -405,7 +436,7 @@ def _countries(given: Tables) -> Panel | None:
 def _groups(given: Tables, group: str) -> Panel | None:
     """Returns the panel of categories, or of authors, with a switch between both."""
     names = {"section": "views-by-section", "author": "views-by-author"}
-    offered = [kind for kind in names if names[kind] in given.by_name]
+    offered = [kind for kind in names if names[kind] in {*given.by_name, *given.unknown}]
     if not offered:
         return None
     chosen = group if group in offered else offered[0]

@@ -33,7 +33,7 @@ from readtrack.hits.addresses import NOTICES
 from readtrack.numbers import tables
 from readtrack.numbers.comparison import span_text
 from readtrack.numbers.data import ScopeData
-from readtrack.numbers.filters import Chosen, chosen_in
+from readtrack.numbers.filters import chosen_in
 from readtrack.numbers.loading import load
 from readtrack.numbers.next_steps import next_steps
 from readtrack.numbers.objects import CANDIDATES, MOST
@@ -42,7 +42,7 @@ from readtrack.numbers.options import enters_funnel
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.story import usual_of_story
 from readtrack.numbers.totals import SERIES
-from readtrack.numbers.verdict import verdict_of
+from readtrack.numbers.verdict import Verdict, verdict_of
 from readtrack.numbers.words import Sentence, lead
 from readtrack.numbers.words_of_story import age_text, kind_text
 from readtrack.numerals import exact, multiple
@@ -113,7 +113,9 @@ def page_context(
         "more_dimensions": more_dimensions() if tab == "sources" and not scope.fixed else "",
     }
     if is_overview:
-        context["lead"] = _lead(data, chosen, site=site)
+        verdict = verdict_of(data, chosen)
+        context["is_new"] = verdict.state == "nothing"
+        context["lead"] = _lead(verdict, data, site=site)
         context["next_steps"] = _next_steps(data, site=site)
         context.update(overview(tables_by_name, data, group=asked.group, site=site))
         context["list"] = first_stories(tables_by_name["most-viewed"], data, site=site)
@@ -195,9 +197,9 @@ class LeadView(NamedTuple):
     remarks: Sequence[str]
 
 
-def _lead(data: ScopeData, filters: Sequence[Chosen], *, site: str | None) -> LeadView:
+def _lead(verdict: Verdict, data: ScopeData, *, site: str | None) -> LeadView:
     """Returns what is said of the period before all numbers."""
-    said = lead(verdict_of(data, filters))
+    said = lead(verdict)
     sentences = _with_links(said.sentences, data, site=site)
     return LeadView(said.verdict, said.tone, sentences, said.remarks)
 

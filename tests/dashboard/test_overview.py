@@ -135,4 +135,17 @@ def test_each_panel_leads_to_all_of_its_rows(admin_client: Client, settings: Set
     assert [field.name for field in page.context["fields"]] == ["category", "referrer", "channel"]
     one: Any = admin_client.get(DASHBOARD, {"referrer": "1.example"})
     assert one.context["chips"][0].value == "1.example"
-    assert one.context["campaigns"] is None
+    assert one.context["campaigns"].empty == "Not known for this filter."
+    looks = one.context["looks"]
+    assert [look.title for look in looks] == ["Below usual", "Still read", "Opened, hardly read"]
+    assert {look.empty for look in looks} == {"Not known for this filter."}
+
+
+def test_a_new_site_has_no_chart_but_is_told_how_to_get_one(admin_client: Client) -> None:
+    page: Any = admin_client.get(DASHBOARD)
+    assert "readtrack-plot" not in page.text
+    assert "Open a page of the site in a private window" in page.text
+    viewed(1)
+    page = admin_client.get(DASHBOARD)
+    assert "readtrack-plot" in page.text
+    assert "in a private window" not in page.text
