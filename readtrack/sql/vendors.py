@@ -68,6 +68,14 @@ class Vendor:
         is_lower = f"{table}.{first_value} < EXCLUDED.{first_value}"
         return f"{self.replace_on_conflict(keys, values)} WHERE {is_lower}"
 
+    def add_on_conflict(self, table: str, keys: Sequence[str], values: Sequence[str]) -> str:
+        """Returns the end of an INSERT, for rows that exist already: the values are added to theirs.
+
+        `keys` and `values` are the quoted names of columns.
+        """
+        changes = ", ".join(f"{column} = {table}.{column} + EXCLUDED.{column}" for column in values)
+        return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
+
     def replace_on_conflict(self, keys: Sequence[str], values: Sequence[str]) -> str:
         """Returns the end of an INSERT, for rows that exist already: their values are replaced.
 
@@ -215,6 +223,11 @@ class MySQL(Vendor):
         changes = [
             f"{column} = IF({is_lower}, VALUES({column}), {column})" for column in reversed(values)
         ]
+        return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
+
+    def add_on_conflict(self, table: str, keys: Sequence[str], values: Sequence[str]) -> str:
+        """Returns the end of an INSERT, for rows that exist already: the values are added to theirs."""
+        changes = [f"{column} = {column} + VALUES({column})" for column in values]
         return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
 
     def replace_on_conflict(self, keys: Sequence[str], values: Sequence[str]) -> str:

@@ -75,6 +75,13 @@ class Hash(NamedTuple):
         return min(values) if len(values) >= VALUES else 0
 
 
+class LiveHashes(NamedTuple):
+    """Hashes in Redis, without those that are missing."""
+
+    settled: dict[Name, Mapping[str, int]]  # counts by field
+    unsettled: set[Name]  # missing ones, too: SQL's counts are added to these
+
+
 def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
     """Reads the totals by subject, without totals that are missing or no numbers.
 
@@ -456,3 +463,39 @@ def hashes(subjects: Sequence[str], kinds: Sequence[str]) -> list[Call[dict[Name
         }
         calls.append(_hashes_by_member(keys.tag(portion[0]), by_member))
     return calls
+
+
+def existing_hashes(subjects: Sequence[str], kinds: Sequence[str]) -> list[Call[LiveHashes]]:
+    """Returns calls that read those hashes of these kinds that exist.
+
+    A flush asks for thousands, of which most are missing. The subjects may be of several partitions.
+    """
+    calls = []
+    for portion in scripts.parted(subjects):
+        tag = keys.tag(portion[0])
+        # One call for each kind, because of many kinds no subject has any.
+        for kind in kinds:
+            start = keys.member_start(kind, tag)
+            members = [start + subject for subject in portion]
+            names = [(kind, subject) for subject in portion]
+            calls.append(_existing_by_member(tag, names, members))
+    return calls
+
+
+def _existing_by_member(
+    tag: str, names: Sequence[Name], members: Sequence[str]
+) -> Call[LiveHashes]:
+    """Reads those of the hashes that exist. `members` are those of `views:unsettled`."""
+
+    def decode(answer: Sequence[Sequence[Any]]) -> LiveHashes:
+        found = LiveHashes({}, set())
+        for name, counts, mark in zip(names, *_with_marks(answer, len(names)), strict=True):
+            if mark is not None:
+                found.unsettled.add(name)
+            elif counts:
+                found.settled[name] = dict(scripts.pairs(counts))
+        return found
+
+    prefix = keys.prefix()
+    hash_keys = [prefix + member for member in members]
+    return Call("hashes", [keys.unsettled(tag), *hash_keys], members, decode)

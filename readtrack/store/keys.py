@@ -372,7 +372,12 @@ def member(kind: str, subject: str) -> str:
     if not kind:
         return subject
     subject_tag = tag(subject) if conf.PARTITIONS > 1 else ""
-    return f"{kind}{subject_tag}:{subject}"
+    return member_start(kind, subject_tag) + subject
+
+
+def member_start(kind: str, subject_tag: str) -> str:
+    """Returns what comes before the subject in `member`, for a kind of hash in the tag's partition."""
+    return f"{kind}{subject_tag}:"
 
 
 def split_member(name: str) -> tuple[str, str]:

@@ -125,6 +125,24 @@ def test_the_apps_own_rows_are_upserts(router: list[str]) -> None:
         assert not Breakdown.objects.exists()
 
 
+@pytest.mark.needs_parts("numbers")
+@ROUTERS
+def test_what_is_added_to_a_row_adds_up(router: list[str]) -> None:
+    from readtrack.numbers.models import Breakdown
+
+    def add(*rows: tuple[str, str, str, int]) -> None:
+        databases.add(Breakdown, ("subject", "kind", "field"), "count", rows=rows)
+
+    with override_settings(DATABASE_ROUTERS=router):
+        add(("a", "funnel", "view", 2), ("a", "funnel", "click", 1))
+        add(("b", "funnel", "view", 5), ("a", "funnel", "view", 3))
+        add()
+        rows = Breakdown.objects.order_by("subject", "field").values_list(
+            "subject", "field", "count"
+        )
+        assert list(rows) == [("a", "click", 1), ("a", "view", 5), ("b", "view", 5)]
+
+
 @ROUTERS
 def test_rows_that_are_missing_or_ahead_are_told(router: list[str]) -> None:
     with override_settings(DATABASE_ROUTERS=router):

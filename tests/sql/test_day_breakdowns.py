@@ -95,6 +95,29 @@ def test_a_day_keeps_the_heaviest_values_and_the_sum_of_all(gained: list[dict[st
         assert sorted(count for field, count in kept.items() if field != "other") == heaviest
 
 
+def test_a_full_hash_takes_no_field_from_other_hashes_and_days(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(day_breakdowns, "VALUES", 2)
+    add(TODAY - DAY, a=1, b=1)
+    gains = {("site.post:1", BY, field): count for field, count in {"a": 3, "b": 2}.items()}
+    gains[("site.post:1", "funnel", "c")] = 9
+    gains[("site.post:2", BY, "c")] = 1
+    for _ in range(2):
+        with transaction.atomic():
+            day_breakdowns.add_gains({**gains, ("site.post:1", BY, "c"): 1}, day=TODAY)
+    kept = databases.rows(DayBreakdown).order_by("day", "subject", "kind", "field")
+    assert list(kept.values_list("day", "subject", "kind", "field", "count")) == [
+        (TODAY - DAY, "site.post:1", BY, "a", 1),
+        (TODAY - DAY, "site.post:1", BY, "b", 1),
+        (TODAY, "site.post:1", "funnel", "c", 18),
+        (TODAY, "site.post:1", BY, "a", 6),
+        (TODAY, "site.post:1", BY, "b", 4),
+        (TODAY, "site.post:1", BY, "other", 2),
+        (TODAY, "site.post:2", BY, "c", 2),
+    ]
+
+
 @pytest.mark.parametrize("by_growth", [False, True])
 def test_the_best_by_a_value_are_those_with_the_most_views_or_the_most_more(
     *, by_growth: bool

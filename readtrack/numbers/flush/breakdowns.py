@@ -19,11 +19,13 @@ from readtrack.numbers.sql import hashes as stored_hashes
 from readtrack.sql import absent, databases, epochs, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, scripts
-from readtrack.store.counters import Epoch, Hash, Name, Stored
+from readtrack.store.counters import Epoch, Hash, LiveHashes, Name, Stored
 from readtrack.subjects import label_in, subject_column
 
-Hashes = Mapping[Name, Mapping[str, int]]  # counts by the name of the hash, then by field
+# Counts by the name of the hash, then by field. A hash that has none may be left out.
+Hashes = Mapping[Name, Mapping[str, int]]
 
+NOTHING: Mapping[str, int] = {}  # the counts of a hash that is left out
 OTHER = "other"  # the field for all values that a hash has no field of their own for
 
 
@@ -50,9 +52,9 @@ def store(
     under the day of TIME_ZONE in which that hour begins; those of objects with `late` views under
     the hours and days of these views. `most_seen` has the views that SQL stores, if they were read
     before the hashes: the next flush stores what was seen since then. Where SQL has higher counts,
-    it raises the counts in Redis. Returns the settled hashes in Redis; a hash that Redis lacks is
-    empty. If Redis has to be settled first, nothing is stored, and the next flush stores the
-    hashes. Without its table nothing is stored, either.
+    it raises the counts in Redis. Returns the settled hashes in Redis. If Redis has to be settled
+    first, nothing is stored, and the next flush stores the hashes. Without its table nothing is
+    stored, either.
     """
     if absent.is_absent(Breakdown):
         return {}
@@ -91,14 +93,16 @@ def _store_once(
     """Does what `_store_portion` does. Returns the hashes in Redis, and False if another flush has
     changed the rows meanwhile, so that it has to begin again with the rows as they are now.
     """
-    hash_names = [(kind, subject) for subject in subjects for kind in keys.hash_kinds()]
     # SQL is read before Redis, so that _store_with_gains sees whether rows changed since then.
-    stored = stored_hashes.breakdowns(hash_names)
-    live, redis_epochs = _live_hashes(subjects)
+    stored = stored_hashes.of_subjects(subjects, keys.hash_kinds())
+    redis_hashes, redis_epochs = _live_hashes(subjects)
+    live = redis_hashes.settled
     if not epoch.advance(redis_epochs):
         counters.mark_changed(subjects)
         return live, True
-    changed = {name: counts for name, counts in live.items() if counts != stored[name]}
+    changed = {name: counts for name, counts in live.items() if counts != stored.get(name)}
+    for name in stored.keys() - live.keys() - redis_hashes.unsettled:
+        changed[name] = NOTHING  # Redis has lost the hash
     if not changed:
         return live, True
     to_store = _not_above(changed, most_seen)
@@ -134,25 +138,26 @@ def _not_above(live: Hashes, most_seen: Mapping[str, RowCounts]) -> Hashes:
     return bounded
 
 
-def _live_hashes(subjects: Sequence[str]) -> tuple[Hashes, Sequence[Epoch]]:
-    """Returns the settled hashes in Redis, and the epochs of their partitions.
+def _live_hashes(subjects: Sequence[str]) -> tuple[LiveHashes, Sequence[Epoch]]:
+    """Returns the hashes in Redis, and the epochs of their partitions.
 
     Redis reads the epochs after the hashes.
     """
-    hash_calls = counters.hashes(subjects, keys.hash_kinds())
+    hash_calls = counters.existing_hashes(subjects, keys.hash_kinds())
     epoch_calls = [counters.epoch(tag) for tag in keys.by_tag(subjects)]
     scripts.run_all(*hash_calls, *epoch_calls, patient=True)
-    settled: dict[Name, Mapping[str, int]] = {}
+    found = LiveHashes({}, set())
     for call in hash_calls:
-        for name, counts in call.result.items():
-            if counts.is_settled:
-                settled[name] = counts.counts
-    return settled, [call.result for call in epoch_calls]
+        found.settled.update(call.result.settled)
+        found.unsettled.update(call.result.unsettled)
+    return found, [call.result for call in epoch_calls]
 
 
 def _lift(live: Hashes, stored: Hashes) -> None:
     """Raises the counts in Redis that are below those in SQL."""
-    hash_names = [name for name in live if _higher_in_sql(live[name], stored[name])]
+    hash_names = [
+        name for name, counts in live.items() if _higher_in_sql(counts, stored.get(name, NOTHING))
+    ]
     if not hash_names:
         return
     # SQL is read again after Redis, so that nothing comes back that was deleted in between.
@@ -166,26 +171,44 @@ def _lift(live: Hashes, stored: Hashes) -> None:
 
 def _higher_in_sql(counts: Mapping[str, int], stored: Mapping[str, int]) -> Mapping[str, int]:
     """Returns the stored counts of a hash, by field, that are higher than its live `counts`."""
+    higher_counts = {
+        field: count for field, count in stored.items() if count > counts.get(field, 0)
+    }
     # A hash has a limited number of fields. If Redis lacks a field that counts no more than the
     # floor, a new value has replaced it. If it counts more, Redis has lost it.
-    floor = Hash(counts).floor
-    return {field: count for field, count in stored.items() if count > counts.get(field, floor)}
+    for field in _replaced(counts, higher_counts):
+        del higher_counts[field]
+    return higher_counts
 
 
-def _gains(live: Hashes, stored: Hashes) -> Counter[day_breakdowns.Gain]:
+def _gains(live: Hashes, stored: Hashes) -> dict[day_breakdowns.Gain, int]:
     """Returns how much higher the live counts are, by subject (as columns have it), kind and field.
 
     If new values have replaced other values in a hash, the gain of each value is an estimate. The
     sum of the hash is exact.
     """
-    gains: Counter[day_breakdowns.Gain] = Counter()
-    for (hash_kind, subject), counts in live.items():
+    gains: dict[day_breakdowns.Gain, int] = {}
+    for name, counts in live.items():
+        hash_kind, subject = name
         if hash_kind == stored_hashes.READING:
             continue
         column = subject_column(subject)
-        for field, rise in _rises(counts, stored[hash_kind, subject]).items():
-            gains[column, hash_kind, field[: stored_hashes.FIELD_LENGTH]] += rise
-    return +gains  # a Counter's plus sign leaves out the zeros
+        for field, rise in _rises(counts, stored.get(name, NOTHING)).items():
+            if rise:
+                gains[column, hash_kind, field] = rise
+    return gains
+
+
+def _full_hashes(live: Hashes) -> set[day_breakdowns.HashName]:
+    """Returns the hashes with so many fields that others may have replaced some on the same day.
+
+    The subjects are as columns have them.
+    """
+    full = set()
+    for (hash_kind, subject), counts in live.items():
+        if len(counts) >= day_breakdowns.VALUES:
+            full.add((subject_column(subject), hash_kind))
+    return full
 
 
 def _gains_of_models(
@@ -237,10 +260,10 @@ def _replaced(counts: Mapping[str, int], stored: Mapping[str, int]) -> list[str]
 
 def _gains_by_hour(
     gains: Mapping[day_breakdowns.Gain, int], live: Hashes, hours: Hours
-) -> dict[int, Counter[day_breakdowns.Gain]]:
+) -> Mapping[int, Mapping[day_breakdowns.Gain, int]]:
     """Returns the gains by the hour (since 1970) under which they are stored."""
     if not hours.late:
-        return {hours.present: Counter(gains)}
+        return {hours.present: gains}
     views_by_column = {
         subject_column(subject): hours.late[subject].by_hour
         for _hash_kind, subject in live
@@ -255,7 +278,7 @@ def _gains_by_hour(
         for hour, fields in late_views.divided_by_field(gains_of_hash, views).items():
             for field, gain in fields.items():
                 by_hour[hour][column, hash_kind, field] = gain
-    return dict(by_hour)
+    return by_hour
 
 
 def _store_with_gains(live: Hashes, stored_before: Hashes, *, hours: Hours) -> bool:
@@ -266,17 +289,19 @@ def _store_with_gains(live: Hashes, stored_before: Hashes, *, hours: Hours) -> b
     """
     with databases.own_transaction(databases.of(Breakdown)):
         epochs.lock_epoch()  # one flush at a time, because each of two would add the same gain
-        stored = stored_hashes.breakdowns(live)
+        subjects = {subject for _hash_kind, subject in live}
+        stored = stored_hashes.of_subjects(subjects, keys.hash_kinds())
         # Another flush, a reset or a deletion may have changed rows after Redis was read.
-        if any(stored[name] != stored_before[name] for name in live):
+        if any(stored.get(name) != stored_before.get(name) for name in live):
             return False
-        _raise(live, stored, hours=hours)
-        # The new counts are read from SQL, because the database may lack characters of a value.
-        raised = stored_hashes.breakdowns(live)
+        raised = _raise(live, stored, hours=hours)
         gains = _gains(raised, stored)
+        full_hashes = _full_hashes(raised)
         for hour, gains_of_hour in _gains_by_hour(gains, live, hours).items():
             breakdown_history.add_gains(_gains_of_models(gains_of_hour), hour=hour)
-            day_breakdowns.add_gains(gains_of_hour, day=local_time.local_day(hour))
+            day_breakdowns.add_gains(
+                gains_of_hour, day=local_time.local_day(hour), full_hashes=full_hashes
+            )
     return True
 
 
@@ -292,19 +317,22 @@ def _store_without_gains(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
         _raise(live, stored, hours=hours)
 
 
-def _raise(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
+def _raise(live: Hashes, stored: Hashes, *, hours: Hours) -> Hashes:
     """Stores the counts that rose, and deletes the rows of values that were replaced.
 
-    The caller has to open a transaction.
+    The caller has to open a transaction. Returns those of the live counts that SQL can have.
     """
     live = _without_deleted(live, stored)
     if numbers_options().history:
         _store_stages(live, stored, hours=hours)
-    databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=_rows(live, stored))
+    storable = _storable(live)
+    rows = _rows(storable, stored)
+    databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=rows)
     for name, counts in live.items():
-        replaced_fields = _replaced(counts, stored[name])
+        replaced_fields = _replaced(counts, stored.get(name, NOTHING))
         if replaced_fields:
             stored_hashes.delete_fields(name, replaced_fields, floor=Hash(counts).floor)
+    return storable
 
 
 def _without_deleted(live: Hashes, stored: Hashes) -> Hashes:
@@ -314,10 +342,12 @@ def _without_deleted(live: Hashes, stored: Hashes) -> Hashes:
     restored from an older snapshot. SQL has deleted the hash, so all its counts would look like
     gains, for the second time.
     """
-    not_in_sql = [name for name, counts in live.items() if counts and not stored[name]]
+    not_in_sql = [name for name, counts in live.items() if counts and name not in stored]
     # SQL deletes an object's row before its hashes. So if the row exists now, after `stored` was
     # read, `stored` had all its hashes.
     missing_subjects = row_counts.missing({subject for _hash_kind, subject in not_in_sql})
+    if not missing_subjects:
+        return live
     deleted = {(kind, subject) for kind, subject in not_in_sql if subject in missing_subjects}
     return {name: counts for name, counts in live.items() if name not in deleted}
 
@@ -330,7 +360,7 @@ def _store_stages(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
     for (hash_kind, subject), counts in live.items():
         if hash_kind != stored_hashes.READING:
             continue
-        stored_counts = stored[hash_kind, subject]
+        stored_counts = stored.get((hash_kind, subject), NOTHING)
         views_by_hour = hours.late[subject].by_hour if subject in hours.late else {}
         for field, stage in history.STAGES.items():
             count = counts.get(field, 0)
@@ -350,14 +380,36 @@ def _store_stages(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
     history.store_hours(rows)
 
 
+def _storable(live: Hashes) -> Hashes:
+    """Returns the live counts as SQL can have them.
+
+    A value with characters that the database lacks stays in Redis only. The name of a field is cut.
+    """
+    fields: set[str] = set().union(*live.values())
+    # Asked once for each field, because most values are those of many objects.
+    names_in_sql = {
+        field: field[: stored_hashes.FIELD_LENGTH]
+        for field in fields
+        if databases.can_hold(Breakdown, field)
+    }
+    if fields == set(names_in_sql.values()):
+        return live
+    storable: dict[Name, Mapping[str, int]] = {}
+    for name, counts in live.items():
+        storable[name] = {
+            names_in_sql[field]: count for field, count in counts.items() if field in names_in_sql
+        }
+    return storable
+
+
 def _rows(live: Hashes, stored: Hashes) -> list[tuple[str, str, str, int]]:
     """Returns the new rows of Breakdown, of counts that rose: subject, kind, field and count."""
     rows = []
-    for (hash_kind, subject), counts in live.items():
+    for name, counts in live.items():
+        hash_kind, subject = name
         column = subject_column(subject)
-        stored_counts = stored[hash_kind, subject]
+        stored_counts = stored.get(name, NOTHING)
         for field, count in counts.items():
-            # A value with characters that the database lacks stays in Redis only.
-            if count > stored_counts.get(field, 0) and databases.can_hold(Breakdown, field):
-                rows.append((column, hash_kind, field[: stored_hashes.FIELD_LENGTH], count))
+            if count > stored_counts.get(field, 0):
+                rows.append((column, hash_kind, field, count))
     return rows

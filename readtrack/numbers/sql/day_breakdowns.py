@@ -25,6 +25,7 @@ from readtrack.subjects import label_in
 
 VALUES = 50  # fields that one day keeps of an object and a kind of hash, beside "other"
 HASHES_AT_ONCE = 100  # hashes whose lighter fields one query deletes
+KEYS = ("subject", "kind", "day", "field")  # the primary key of a row
 
 Gain = tuple[str, str, str]  # the subject as columns have it, the kind of a hash, and its field
 HashName = tuple[str, str]  # a subject as columns have it, and a kind
@@ -52,36 +53,48 @@ class DayGain(NamedTuple):
     views: int
 
 
-def add_gains(new: Mapping[Gain, int], *, day: date) -> None:
+def add_gains(
+    new: Mapping[Gain, int], *, day: date, full_hashes: Collection[HashName] | None = None
+) -> None:
     """Adds the new gains to the gains of that day.
 
-    If an object has too many fields of a kind, the least frequent ones are added up in "other". The
-    caller has to lock the epoch, because the stored gains are read and then replaced.
+    If an object has too many fields of a kind, the least frequent ones are added up in "other".
+    Only `full_hashes` may have too many, by default all. The caller has to lock the epoch, because
+    the fields are counted after that.
     """
-    if not new:
-        return
+    added = []
+    names = set()
+    for (subject, hash_kind, field), gain in new.items():
+        added.append((subject, hash_kind, day, field, gain))
+        names.add((subject, hash_kind))
+    databases.add(DayBreakdown, KEYS, "count", rows=added)
+    if full_hashes is not None:
+        names.intersection_update(full_hashes)
+    if names:
+        _add_up_least_frequent(names, day=day)
+
+
+def _add_up_least_frequent(names: Collection[HashName], *, day: date) -> None:
+    """Adds up the least frequent fields of those of the hashes that have too many on that day."""
     rows = databases.rows(DayBreakdown).filter(
         day=day,
-        subject__in={subject for subject, _, _ in new},
-        kind__in={hash_kind for _, hash_kind, _ in new},
+        subject__in={subject for subject, _ in names},
+        kind__in={hash_kind for _, hash_kind in names},
     )
-    stored = _stored_by_hash(rows)
+    number_of_fields = Count("field", filter=~Q(field=OTHER))
+    numbers = rows.order_by().values_list("subject", "kind").annotate(number=number_of_fields)
+    full = {(subject, hash_kind) for subject, hash_kind, _ in numbers.filter(number__gt=VALUES)}
+    if not full:
+        return
     excess_of_hashes: dict[HashName, list[str]] = {}
-    raised = []
-    for name, gains_of_hash in _by_hash(new).items():
-        before = stored[name]
-        counts = before + gains_of_hash
-        excess_fields = _excess_fields(counts)
-        for field in excess_fields:
-            counts[OTHER] += counts.pop(field)
-        if not before.keys().isdisjoint(excess_fields):
+    sums = []
+    for name, counts in _stored_by_hash(rows).items():
+        if name in full:
+            excess_fields = _excess_fields(counts)
             excess_of_hashes[name] = excess_fields
-        subject, hash_kind = name
-        for field, count in counts.items():
-            if count > before[field]:
-                raised.append((subject, hash_kind, day, field, count))
+            sums.append((*name, day, OTHER, sum(counts[field] for field in excess_fields)))
     _delete(rows, excess_of_hashes)
-    databases.upsert(DayBreakdown, ("subject", "kind", "day", "field"), ("count",), rows=raised)
+    databases.add(DayBreakdown, KEYS, "count", rows=sums)
 
 
 def _stored_by_hash(rows: "QuerySet[DayBreakdown]") -> defaultdict[HashName, Counter[str]]:
@@ -92,18 +105,8 @@ def _stored_by_hash(rows: "QuerySet[DayBreakdown]") -> defaultdict[HashName, Cou
     return stored
 
 
-def _by_hash(gains: Mapping[Gain, int]) -> defaultdict[HashName, Counter[str]]:
-    """Returns the gains by the name of the hash, then by field."""
-    by_hash: defaultdict[HashName, Counter[str]] = defaultdict(Counter)
-    for (subject, hash_kind, field), count in gains.items():
-        by_hash[subject, hash_kind][field] += count
-    return by_hash
-
-
 def _excess_fields(counts: Counter[str]) -> list[str]:
     """Returns the fields of a hash beyond the VALUES most frequent ones."""
-    if len(counts) <= VALUES:
-        return []
     fields = [field for field, _count in counts.most_common() if field != OTHER]
     return fields[VALUES:]
 
