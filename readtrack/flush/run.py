@@ -13,15 +13,16 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from django.db import Error
-from django.db.models import Max, QuerySet
+from django.db.models import Max, QuerySet, Subquery
 from django.utils import timezone as django_timezone
 
 from readtrack import buckets
 from readtrack.conf import conf, logger
-from readtrack.flush import read_state, resets
+from readtrack.flush import read_state, resets, waiting
 from readtrack.flush.settling import settle
 from readtrack.flush.steps import Steps, steps_of_parts, subjects_left_out
 from readtrack.flush.totals import Extent, write_chunk
+from readtrack.flush.waiting import Waiting
 from readtrack.models import FlushRun, KnownEpoch, Reset
 from readtrack.signals import flushed
 from readtrack.sql import (
@@ -56,6 +57,7 @@ REACH = timedelta(seconds=keys.changed.ttl) - timedelta(minutes=5)
 # may be ahead.
 AHEAD = timedelta(minutes=2)
 
+AFTER_ALL = 2**63 - 1  # a time (µs) that is later than all others
 TOTALS_AT_ONCE = 10_000  # totals in a chunk, which is written before the next chunk is read
 RUNS_KEPT = 10_000  # records of past flushes: a week of one a minute
 # From one archive to the next. The full flushes between them archive what was viewed in the last
@@ -218,27 +220,24 @@ def _flush(
     """
     epoch = epochs.SqlEpoch(run.part)
     sent = outbox.sent_publications(epoch.tags)  # before the flush notes itself in Redis
-    is_late = _begin(run, epoch, only_changed=only_changed, must_archive=must_archive)
+    found, is_late = _begin(run, epoch, only_changed=only_changed, must_archive=must_archive)
+    taken = found.taken
     run.faults = _silent_partitions(epoch)
     if run.faults:
         logger.warning("Not flushed: %s", run.faults)
     steps = steps_of_parts(run, epoch, faults, is_late=is_late)
+    if run.kind == run.Kind.CHANGED and not (taken.subjects or found.has_more or sent):
+        _end_quietly(run, faults, steps)
+        return taken
+    _write_record(run)
     for step in steps:
         step.begin()
-    # Before settling, so that each counter which began before its subject was taken is settled, and
-    # is stored by this flush.
-    taken = counters.take_changed(epoch.tags)
     changed = taken.subjects
     run.settled += settle(epoch, faults)
     # After settling, so that what begins meanwhile is not compared.
     left_out = subjects_left_out() if is_late else frozenset()
-    for step in steps:
-        step.changed_subjects = changed
-        step.left_out = left_out
-    for chunk in _chunks(changed):
-        for step in steps:
-            step.changed(chunk)
     work = Work(run, epoch, faults, steps, changed, left_out, progress)
+    _store_changed(work)
     recently_viewed: frozenset[str] = frozenset()
     if is_late:
         _write_late(work)
@@ -250,6 +249,14 @@ def _flush(
     _leave(run, faults, changed=changed)
     _note_end(run, epoch)
     return taken
+
+
+def _end_quietly(run: FlushRun, faults: Faults, steps: Sequence[Steps]) -> None:
+    """Ends a flush that has nothing to store. Its record is written after that only."""
+    for step in steps:
+        step.begin()
+        step.finish(has_changes=False)
+    _leave(run, faults, changed=())
 
 
 class Work(NamedTuple):
@@ -274,6 +281,16 @@ class Work(NamedTuple):
             extent=extent,
         )
         self.progress(len(subjects))
+
+
+def _store_changed(work: Work) -> None:
+    """Lets parts store what changed, before the totals."""
+    for step in work.steps:
+        step.changed_subjects = work.changed
+        step.left_out = work.left_out
+    for chunk in _chunks(work.changed):
+        for step in work.steps:
+            step.changed(chunk)
 
 
 def _write(work: Work, recently_viewed: frozenset[str]) -> None:
@@ -375,25 +392,27 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
 
 def _begin(
     run: FlushRun, epoch: epochs.SqlEpoch, *, only_changed: bool, must_archive: bool
-) -> bool:
-    """Notes the run in Redis and in SQL, and decides its kind.
+) -> tuple[Waiting, bool]:
+    """Notes the run in Redis, takes what changed there, and decides the run's kind.
 
-    Returns True if the list of what changed does not say all: the last good flush is too long ago,
-    or Redis was restored from a snapshot. So everything is compared with SQL, not only the totals.
+    Returns what waits in Redis, and True if the list of what changed does not say all: the last
+    good flush is too long ago, or Redis was restored from a snapshot. So everything is compared
+    with SQL, not only the totals.
 
     If Redis does not know the newest flush that SQL knows, Redis was restored from an older
     snapshot, so everything has to be written. The run is noted in Redis first. If it is killed
-    before it is noted in SQL, Redis knows more than SQL, which is harmless.
+    before it is noted in SQL, Redis knows more than SQL, which is harmless. What it has taken is
+    taken again by the next flush.
     """
-    is_restored = _note_in_redis(run, epoch)
     # The times until which earlier good flushes have read Redis (µs), newest first.
     past_times = (
         runs.ended_well(part__in={"", run.part})
         .order_by("-pk")
         .values_list("flushed_until", flat=True)
     )
+    found, last_good_flush, is_restored = _note_in_redis(run, epoch, past_times)
     now = buckets.time_of(run.flushed_until)
-    since = buckets.time_of(past_times.first() or 0)
+    since = buckets.time_of(last_good_flush)
     # If the last flush is in the future, the clock was set back since then.
     is_in_reach = now - REACH <= since <= now
     if only_changed and is_in_reach and not is_restored:
@@ -402,8 +421,7 @@ def _begin(
         run.kind = run.Kind.ARCHIVE
     else:
         run.kind = run.Kind.FULL
-    _write_record(run)
-    return is_restored or not is_in_reach
+    return found, is_restored or not is_in_reach
 
 
 def _is_archive_due(run: FlushRun, past_times: "QuerySet[FlushRun, Any]") -> bool:
@@ -420,11 +438,14 @@ def _is_archive_due(run: FlushRun, past_times: "QuerySet[FlushRun, Any]") -> boo
     return not is_recent
 
 
-def _note_in_redis(run: FlushRun, epoch: epochs.SqlEpoch) -> bool:
+def _note_in_redis(
+    run: FlushRun, epoch: epochs.SqlEpoch, past_times: "QuerySet[FlushRun, Any]"
+) -> tuple[Waiting, int, bool]:
     """Notes the run in Redis, and sets its times.
 
-    Returns True if a partition was restored from a snapshot that is older than its last flush, so
-    that a full flush is due. Starts over if Redis is restored meanwhile.
+    Returns what waits in Redis; until when the last good flush has read Redis (µs, 0 for none), the
+    first of the `past_times`; and True if a partition was restored from a snapshot that is older
+    than its last flush, so that a full flush is due. Starts over if Redis is restored meanwhile.
 
     Partitions whose server of a cluster is silent are left out. As SQL then knows of a later flush
     than they do, the first flush that finds them again writes everything.
@@ -432,38 +453,63 @@ def _note_in_redis(run: FlushRun, epoch: epochs.SqlEpoch) -> bool:
     attempts = databases.attempts("times of flushes")
     while True:
         next(attempts)
-        newest_in_sql = _newest_flushes([*epoch.tags, *epoch.silent])
+        known = _known_in_sql([*epoch.tags, *epoch.silent], past_times)
         last_in_redis, is_restored, silent = flush_notes.last_flushes(epoch.tags)
         epoch.leave_out(silent)
-        _purge(epoch.tags, since=min(last_in_redis.values()))
+        earliest = min(last_in_redis.values())
+        if known.newest_reset > earliest:
+            _purge(epoch.tags, since=earliest)
         for tag in epoch.tags:
-            if last_in_redis[tag] > newest_in_sql[tag]:
+            if last_in_redis[tag] > known.newest_flushes[tag]:
                 # SQL was restored, or a flush was killed here.
                 copies.mark_all_changed(tag)
-            if last_in_redis[tag] < newest_in_sql[tag]:
-                flush_notes.begin_anew(tag, newest=newest_in_sql[tag])
+            if last_in_redis[tag] < known.newest_flushes[tag]:
+                flush_notes.begin_anew(tag, newest=known.newest_flushes[tag])
                 is_restored = True
         run.flushed_until = server_time(patient=True)
         # Later than all earlier flushes, even if the clock was set back.
-        run.redis_time = max(run.flushed_until, *(time + 1 for time in newest_in_sql.values()))
-        is_noted = flush_notes.note_flush(run.redis_time, after=last_in_redis)
-        if is_noted:
-            return is_restored
+        next_times = [time + 1 for time in known.newest_flushes.values()]
+        run.redis_time = max(run.flushed_until, *next_times)
+        found = waiting.begin(run.redis_time, after=last_in_redis)
+        if found is not None:
+            return found, known.last_good_flush, is_restored
 
 
-def _newest_flushes(tags: Sequence[str]) -> Mapping[str, int]:
-    """Returns the time of the newest flush (µs) that SQL knows of each partition, 0 for none.
+class KnownInSql(NamedTuple):
+    """What SQL knows of earlier flushes and of resets. Times are in µs by Redis's clock."""
 
-    The times are by the tags of the partitions.
+    newest_flushes: Mapping[str, int]  # by the tag of the partition; 0 for none
+    last_good_flush: int  # until when it has read Redis; 0 for none
+    newest_reset: int
+
+
+def _known_in_sql(tags: Sequence[str], past_times: "QuerySet[FlushRun, Any]") -> KnownInSql:
+    """Returns what SQL knows of the flushes of these partitions, and of resets, by one query.
+
+    The first of the `past_times` is that of the last good flush.
     """
-    newest = dict.fromkeys(tags, 0)
-    # The same partition may also have been flushed as one of another part, or of all partitions.
-    by_part = databases.rows(FlushRun).order_by().values_list("part").annotate(Max("redis_time"))
-    for part, time in by_part:
+    newest_resets = databases.rows(Reset).order_by("-redis_time").values("redis_time")
+    by_part = (
+        databases.rows(FlushRun)
+        .order_by()
+        .values_list("part")
+        .annotate(
+            newest=Max("redis_time"),
+            last_good=Subquery(past_times[:1]),
+            newest_reset=Subquery(newest_resets[:1]),
+        )
+    )
+    newest_flushes = dict.fromkeys(tags, 0)
+    last_good_flush = 0
+    newest_reset = AFTER_ALL  # it is not known without any flush
+    for part, newest, last_good, reset in by_part:
+        last_good_flush = last_good or 0
+        newest_reset = reset or 0
+        # The same partition may also have been flushed as one of another part, or of all partitions.
         for tag in epochs.SqlEpoch(part).tags:
-            if tag in newest:
-                newest[tag] = max(time, newest[tag])
-    return newest
+            if tag in newest_flushes:
+                newest_flushes[tag] = max(newest, newest_flushes[tag])
+    return KnownInSql(newest_flushes, last_good_flush, newest_reset)
 
 
 def _purge(tags: Sequence[str], *, since: int) -> None:
@@ -518,7 +564,8 @@ def _note_end(run: FlushRun, epoch: epochs.SqlEpoch) -> None:
     # SQL gets the end only if all partitions have noted it, because a Redis that knows an earlier
     # time than SQL is taken for a restored one.
     end = max(server_time(patient=True), run.redis_time + 1)
-    if flush_notes.note_flush(end, after=dict.fromkeys(epoch.tags, run.redis_time)):
+    calls = flush_notes.note_flush(end, after=dict.fromkeys(epoch.tags, run.redis_time))
+    if all(scripts.run_all(*calls, patient=True)):
         run.redis_time = end
 
 

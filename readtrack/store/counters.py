@@ -281,26 +281,31 @@ class Taken(NamedTuple):
     times: dict[str, str]  # when they were taken (µs), by the tag of the partition
 
 
-def take_changed(tags: Sequence[str]) -> Taken:
-    """Returns the subjects that changed since the last flush, and those that earlier flushes have
-    not stored.
+def take_changed(tags: Sequence[str]) -> list[Call[tuple[str, list[str]]]]:
+    """Returns calls that take what changed in each partition, of which `taken` makes one value.
 
-    They come again until `forget_taken` is called. Raises redis.RedisError.
+    A call gives the subjects that changed since the last flush, and those that earlier flushes have
+    not stored. They come again until `forget_taken` is called.
     """
 
     def decode(answer: Sequence[Any]) -> tuple[str, list[str]]:
         time, subjects = answer
         return time.decode(), scripts.names(subjects)
 
-    calls = [
+    return [
         Call("take_changed", [keys.changed(tag), keys.flushing(tag)], (keys.flushing.ttl,), decode)
         for tag in tags
     ]
-    taken = Taken({}, {})
-    for tag, (time, subjects) in zip(tags, scripts.run_all(*calls, patient=True), strict=True):
-        taken.subjects.update(dict.fromkeys(subjects))
-        taken.times[tag] = time
-    return taken
+
+
+def taken(tags: Sequence[str], calls: Sequence[Call[tuple[str, list[str]]]]) -> Taken:
+    """Returns what the calls have taken from the partitions with these tags, in their order."""
+    found = Taken({}, {})
+    for tag, call in zip(tags, calls, strict=True):
+        time, subjects = call.result
+        found.subjects.update(dict.fromkeys(subjects))
+        found.times[tag] = time
+    return found
 
 
 def forget_taken(taken: Taken) -> None:
@@ -308,6 +313,8 @@ def forget_taken(taken: Taken) -> None:
 
     Raises redis.RedisError.
     """
+    if not taken.subjects:
+        return
     calls = [
         Call[int]("ZREMRANGEBYSCORE", [keys.flushing(tag)], ("-inf", time))
         for tag, time in taken.times.items()

@@ -105,17 +105,16 @@ def _flush_times(answer: Sequence[bytes | None]) -> FlushTimes:
     return FlushTimes(*(int(time or 0) for time in answer))
 
 
-def note_flush(time: int, *, after: Mapping[str, int]) -> bool:
-    """Notes the time of a flush (µs) in each partition.
+def note_flush(time: int, *, after: Mapping[str, int]) -> list[Call[bool]]:
+    """Returns calls that note the time of a flush (µs) in each partition.
 
-    `after` has the times by tag that `last_flushes` returned to the flush. Returns False if a
-    partition knows an earlier time by now, because its Redis was restored from a snapshot.
+    `after` has the times by tag that `last_flushes` returned to the flush. A call gives False if
+    the partition knows an earlier time by now, because its Redis was restored from a snapshot.
     """
-    calls = [
+    return [
         Call("note_flush", [keys.flush_last(tag), keys.flush_full(tag)], (last, time), bool)
         for tag, last in after.items()
     ]
-    return all(scripts.run_all(*calls, patient=True))
 
 
 def begin_anew(tag: str, *, newest: int) -> None:

@@ -10,7 +10,7 @@ from readtrack import buckets
 from readtrack.flush import run, totals
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
-from readtrack.store import resetting
+from readtrack.store import counters, resetting
 from readtrack.subjects import subject_of
 from tests.site.models import Post
 from tests.support import factories
@@ -161,6 +161,7 @@ def test_a_redis_that_is_restored_while_a_flush_begins_or_ends_is_put_right(
         return go_on(*args, **kwargs)
 
     monkeypatch.setattr(module, name, restore_first)
+    counters.mark_changed([subject_of(post)])
     kinds = [flush(only_changed=True).kind for _ in range(3)]
     assert kinds.count(Kind.FULL) == 1
     assert redis.get(f"views:total:{subject_of(post)}") == "2"

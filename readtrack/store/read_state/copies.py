@@ -113,13 +113,22 @@ class Changes(NamedTuple):
 
 def changes(tag: str) -> Changes:
     """Returns how much changed since SQL got a copy. Raises redis.RedisError."""
-    key = keys.reads_changed(tag)
-    calls = [
-        Call[Any]("ZCARD", [key]),
-        Call[Any]("ZRANGE", [key], (0, 0, "WITHSCORES"), scripts.pairs),
-    ]
+    first_change = Call[Any](
+        "ZRANGE", [keys.reads_changed(tag)], (0, 0, "WITHSCORES"), scripts.pairs
+    )
+    calls = [number_of_changes(tag), first_change]
     number, first = scripts.run_all(*calls, patient=True)
     return Changes(number, first[0][1] if first else 0)
+
+
+def number_of_changes(tag: str) -> Call[int]:
+    """Reads how many states of a partition changed since SQL got a copy."""
+    return Call("ZCARD", [keys.reads_changed(tag)])
+
+
+def number_of_new_readers(tag: str) -> Call[int]:
+    """Reads of how many readers of a partition SQL does not know the ordinals."""
+    return Call("ZCARD", [keys.readers_new(tag)])
 
 
 def copies(subjects: Sequence[str], *, most_bytes: int) -> Iterator[Portion]:
