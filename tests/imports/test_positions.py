@@ -157,6 +157,14 @@ def test_only_a_form_by_reader_takes_times(
         run(capsys, "site.TopicReadTrack", "topic")
 
 
+def test_times_need_the_part_of_threads(
+    capsys: pytest.CaptureFixture[str], settings: Settings
+) -> None:
+    settings.INSTALLED_APPS = [app for app in settings.INSTALLED_APPS if app != "readtrack.threads"]
+    with pytest.raises(CommandError, match="`--read-until` needs 'readtrack"):
+        run(capsys, "site.TopicReadTrack", "topic")
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
