@@ -93,9 +93,8 @@ class ImportMachine(RuleBasedStateMachine):
         self.begun = dict.fromkeys(LOGS, 0)
         self.flushers: list[Stepper] = []
         self.importers: dict[str, list[Stepper]] = {log: [] for log in LOGS}
-        self.undos: dict[
-            str, Stepper
-        ] = {}  # by log; those that are killed stay until they are repeated
+        # By log. One that is killed stays until it is repeated.
+        self.undos: dict[str, Stepper] = {}
         self.taken: Counter[int] = Counter()  # views by post that undos take back
         self.undone = 0  # views that undos have ever taken back
         self.snapshot: Snapshot | None = None
