@@ -158,7 +158,9 @@ def _empty(data: ScopeData, chart: ChartData, *, kind: Kind, filters: Sequence[C
     """Returns the verdict on a period without a view."""
     last_day = _last_day_before(data)
     is_of_part = bool(filters) or bool(data.asked.chosen)
-    is_first = last_day is None and not chart.is_before_whole and not is_of_part
+    # Of a day long ago it is not known whether later ones have views.
+    may_be_first = data.scope.is_present and not is_of_part
+    is_first = may_be_first and last_day is None and not chart.is_before_whole
     return Verdict(
         state="nothing" if is_first else "empty", kind=kind, filters=filters, last_day=last_day
     )

@@ -147,6 +147,13 @@ def test_a_site_without_a_view_says_so() -> None:
     assert (found.state, found.last_day) == ("nothing", None)
 
 
+def test_a_day_before_all_views_is_empty_and_no_new_site() -> None:
+    viewed({20: 5})
+    long_ago = {"from": "2001-02-03", "to": "2001-02-03"}
+    found = verdict(has_filters=False, **long_ago)
+    assert (found.state, found.last_day) == ("empty", None)
+
+
 def test_an_empty_period_has_the_day_of_the_last_view() -> None:
     viewed({20: 5})
     found = verdict(period="7", has_filters=False)
