@@ -139,11 +139,12 @@ def test_an_undo_that_is_killed_at_every_step_takes_everything_back_once(
     assert victim.run(path, step=10**9) == 0
     assert ImportedViews.objects.count() > 1
     kills, step = 0, 1
-    while (code := victim.run(path, step=step, command="undo")) == -signal.SIGKILL:
+    while Import.objects.exists():  # the last kill may come when everything is done
+        code = victim.run(path, step=step, command="undo")
+        assert code in {0, -signal.SIGKILL}
         kills, step = kills + 1, step + STRIDE
         if kills % 3 == 0:
             flush()
-    assert code == 0
     assert kills * STRIDE > 20
     assert numbers() == before
     assert totals(posts)[subject_of(posts[0])] == 11
