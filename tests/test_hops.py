@@ -14,7 +14,7 @@ from tests.support import factories
 
 pytestmark = pytest.mark.one_server("a cluster takes more functions")
 
-MOST_OF_PAGE = 29
+MOST_OF_PAGE = 30
 MOST_OF_FLUSH = 36
 PARTS = tuple(part.name.removeprefix("readtrack.") + "/" for part in parts.installed())
 
