@@ -178,6 +178,7 @@ call_command("readtrack", "doctor", "--json")
 """
 
 
+@pytest.mark.needs_parts("metrics")  # which has the budget
 def test_commands_work_without_docstrings(redis: Redis) -> None:
     redis.set("views:total:site.post:1", 7)
     env = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "DATABASE_URL": "sqlite://"}
