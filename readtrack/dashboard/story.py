@@ -67,6 +67,13 @@ class Source(NamedTuple):
     address: str
 
 
+class NoteOfDay(NamedTuple):
+    """A note by an editor, and the day that it is about, as texts."""
+
+    day: str
+    text: str
+
+
 class Strip(NamedTuple):
     """Where the views of each day came from: the columns, their key, and the same as a table."""
 
@@ -103,7 +110,20 @@ def story_context(data: ScopeData, filters: Sequence[Chosen]) -> dict[str, Any]:
         "stages": _stages(data),
         "stages_caption": caption or _("Of all time."),
         "shown_otherwise": SHOWN_OTHERWISE,
+        "notes": _notes(data),
     }
+
+
+def _notes(data: ScopeData) -> list[NoteOfDay]:
+    """Returns the notes by editors on the days of the period, first day first."""
+    if data.chart is None:
+        return []
+    return [
+        NoteOfDay(date_format(day, "DATE_FORMAT"), note.text)
+        for day, notes in data.chart.notes.items()
+        for note in notes
+        if not note.published
+    ]
 
 
 def _kicker(data: ScopeData) -> str:

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -11,7 +12,7 @@ from pytest_django import Settings
 
 from readtrack import buckets, local_time
 from readtrack.flush.run import flush
-from readtrack.numbers.models import Breakdown, DayBreakdown
+from readtrack.numbers.models import Breakdown, DayBreakdown, Note
 from readtrack.subjects import subject_of
 from tests.dashboard.test_comparison import DASHBOARD, OF_THE_ADMIN
 from tests.site.models import Article
@@ -107,3 +108,21 @@ def test_the_band_begins_with_the_first_hour(article: Article, admin_client: Cli
     data = opened(admin_client, article).context["data"]
     assert data.scope.by == "hour"
     assert all(data.chart.usual)
+
+
+def test_it_has_the_notes_of_its_days_and_who_may_adds_one(
+    article: Article, admin_client: Client
+) -> None:
+    assert "No notes on these days." in opened(admin_client, article).text
+    today = local_time.today()
+    Note.objects.create(day=today, text="On <b>air</b>")
+    Note.objects.create(day=today - 30 * buckets.DAY, text="Long before")
+    page = opened(admin_client, article)
+    assert [note.text for note in page.context["notes"]] == ["On <b>air</b>"]
+    assert "<bdi>On &lt;b&gt;air&lt;/b&gt;</bdi>" in page.text
+    assert "/readtrack_numbers/note/add/" in page.text
+    reader = factories.user(is_staff=True)
+    reader.user_permissions.add(Permission.objects.get(codename="view_numbers"))
+    page = opened(factories.browser(reader), article)
+    assert "On &lt;b&gt;air&lt;/b&gt;" in page.text
+    assert "/note/add/" not in page.text
