@@ -35,9 +35,10 @@ def lowest(
     """Returns the `limit` subjects that have the fewest times of their usual views, lowest first.
 
     They are found among the `most` newest publications of the period of each model, by the views
-    that SQL stores. `known` has the views of the objects that filters name, which are found among
-    these; it is None for a scope of whole models. Makes one query for each model with publications,
-    one more for models whose rows have no counts, and one for what is usual.
+    that SQL stores; what has none may be a draft, and is left out. `known` has the views of the
+    objects that filters name, which are found among these; it is None for a scope of whole models.
+    Makes one query for each model with publications, one more for models whose rows have no counts,
+    and one for what is usual.
     """
     found: list[Publication] = []
     for model in _models_of(scope, known):
@@ -51,6 +52,8 @@ def lowest(
     times = {}
     for publication in found:
         total = views.get(publication.subject, 0)
+        if not total:  # it may be a draft
+            continue
         comparison = publication.rated.compared(total, stored, at=at)
         if comparison is not None:
             times[publication.subject] = comparison.times

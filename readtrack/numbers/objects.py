@@ -15,17 +15,19 @@ from readtrack.models import Tracked
 from readtrack.numbers import below, kept
 from readtrack.numbers.details import linked_fields
 from readtrack.numbers.scope import Scope
-from readtrack.numbers.sql import history, model_sums, period_gains, popular
+from readtrack.numbers.sql import history, model_sums, period_gains, period_steps, popular
 from readtrack.published import value_of_time
 from readtrack.reports.page_state import loaded
 from readtrack.sql import row_counts
 from readtrack.store import keys
 from readtrack.subjects import (
     author_field,
+    label_in,
     label_of,
     news_links,
     published_field,
     rows_by_model,
+    subject_column,
     subject_of,
 )
 
@@ -150,21 +152,25 @@ class Objects:
     def _find_hardly_read(self) -> kept.Found:
         """Finds the objects that were opened often and of which the smallest share was read.
 
-        They are CANDIDATES of those in a list. Makes a query for the reads of the period.
+        They are CANDIDATES of those in a list. Makes two queries: for the views of the period, and for
+        the reads, which are not looked for in a list, because few reads are in no list of reads.
         """
-        labels = [history.of_reads(label) for label in self.labels]
         hours = self.scope.span.hours
         since = 0 if self.scope.is_all_time else hours.start
-        reads_by_column = popular.rises(labels, days=self.days, since=since, until=hours.stop)
-        reads = {
-            column.removeprefix(history.of_reads("")): count
-            for column, count in reads_by_column.items()
-        }
+        views = popular.rises(self.labels, days=self.days, since=since, until=hours.stop)
+        opened = [subject for subject, count in views.items() if count >= LEAST_OPENED]
+        names = {subject: subject_column(history.of_reads(subject)) for subject in opened}
+        names_of_models = [history.of_reads(label) for label in self.labels]
+        steps = period_steps.steps(
+            [*names.values(), *names_of_models],
+            [since],
+            until=hours.stop,
+            only_periods=[0],
+        )
+        reads = {name: sum(steps_of_name.values()) for name, steps_of_name in steps.items()}
         if not any(reads.values()):
             return kept.Found([], is_read=False)
-        views = self._views_in_periods("views").now
-        opened = [subject for subject, count in views.items() if count >= LEAST_OPENED]
-        opened.sort(key=lambda subject: (reads.get(subject, 0) / views[subject], -views[subject]))
+        opened.sort(key=lambda subject: (reads[names[subject]] / views[subject], -views[subject]))
         return kept.Found(opened[:CANDIDATES])
 
     def _find_low(self) -> kept.Found:
@@ -197,9 +203,28 @@ class Objects:
             found = self.old = self._old_among(self.stored)
         if "below-usual" in names:
             low = kept.found_for("below-usual", self.scope, self._find_low).subjects
+            self._put_in(low)
             found = self.low = [subject for subject in low if subject in self.stored]
         if is_alone:
             self.stored = {subject: self.stored[subject] for subject in found}
+
+    def _put_in(self, low: Sequence[str]) -> None:
+        """Puts in those of these subjects that are not among the stored ones, if they still exist.
+
+        Each takes the place of the last one of its model, so that there are not more of a model.
+        """
+        missing = [subject for subject in low if subject not in self.stored]
+        self.load(missing)
+        put_in = {
+            subject: loaded(self._rows[subject]) for subject in missing if subject in self._rows
+        }
+        places = Counter(map(label_in, put_in))
+        stored = {**self.stored}
+        for subject in reversed([*stored]):
+            if places[label_in(subject)] and subject not in low:
+                places[label_in(subject)] -= 1
+                del stored[subject]
+        self.stored = {**stored, **put_in}
 
     def _old_among(self, subjects: Iterable[str]) -> set[str]:
         """Returns those of the subjects that are old. Makes one query for each model."""

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from readtrack import buckets
+from readtrack import buckets, local_time
 from readtrack.flush.run import flush
 from readtrack.numbers import below, kept
 from readtrack.numbers.models import History
+from readtrack.numbers.objects import Objects
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.sql import popular
 from readtrack.sql.faults import Faults
@@ -68,12 +69,12 @@ def test_stories_below_usual_are_found_though_others_have_all_the_views(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("readtrack.numbers.loading.CANDIDATES", 1)  # of those with most views
-    newsroom([0, 2, 4, 6, 8, 40, 50])
+    newsroom([1, 2, 4, 6, 8, 40, 50])
     found = look(admin_client, "Below usual", model="site.article")
-    assert titles(found) == ["0 views", "2 views", "4 views"]
-    assert [item.number for item in found.items] == ["0.0 ×", "0.1 ×", "0.2 ×"]
+    assert titles(found) == ["1 views", "2 views", "4 views"]
+    assert [item.number for item in found.items] == ["0.1 ×", "0.1 ×", "0.2 ×"]
     listed = rows(admin_client, "below", model="site.article")
-    assert [*listed] == ["0 views", "2 views", "4 views", "6 views", "8 views"]
+    assert [*listed] == ["1 views", "2 views", "4 views", "6 views", "8 views"]
     assert found.more.endswith("tab=below")
     file: Any = admin_client.get(DASHBOARD + found.file.addresses["csv"])
     lines = b"".join(file.streaming_content).decode().splitlines()
@@ -83,10 +84,38 @@ def test_stories_below_usual_are_found_though_others_have_all_the_views(
 def test_a_category_has_only_its_own_stories_below_usual(admin_client: Client) -> None:
     section, _ = newsroom([1, 50])
     other = factories.category(name="Chess")
-    usual.article(HOURS_50, views=0, category=other, title="Elsewhere")
+    usual.article(HOURS_50, views=2, category=other, title="Elsewhere")
     found = look(admin_client, "Below usual", category=subject_of(section))
     assert titles(found) == ["1 views"]
     assert [*rows(admin_client, "below", category=subject_of(section))] == ["1 views"]
+
+
+def test_a_category_with_too_many_stories_has_its_lowest_ones_below_usual(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readtrack.numbers.objects.MOST", 11)
+    section, [low, _] = newsroom([1, 50])  # and ten others
+    given = {"category": subject_of(section)}
+    assert titles(look(admin_client, "Below usual", **given)) == ["1 views"]
+    assert [*rows(admin_client, "below", **given)] == ["1 views"]
+
+    def found() -> Objects:
+        objects = Objects(Scope.parse(given), "views")
+        objects.choose()
+        objects.find_few(["below-usual"], is_alone=False)
+        return objects
+
+    objects = found()
+    assert (len(objects.stored), objects.is_cut) == (11, True)
+    assert objects.stored[objects.low[0]] == 1
+    low.delete()
+    kept_low, objects = objects.low[0], found()  # the list is kept for some minutes
+    assert kept_low not in [*objects.low, *objects.stored]
+
+
+def test_what_nobody_has_viewed_may_be_a_draft(admin_client: Client) -> None:
+    newsroom([0, 3, 50])
+    assert titles(look(admin_client, "Below usual", model="site.article")) == ["3 views"]
 
 
 def test_nothing_is_below_usual_and_nothing_is_usual_yet_are_told_apart(
@@ -107,14 +136,15 @@ def test_what_is_published_later_or_without_a_day_is_not_compared() -> None:
     assert below.lowest(scope, limit=5, most=5) == []
 
 
-def opened(views: int, reads: int, title: str) -> Article:
-    """Returns an article with so many views and reads an hour ago."""
-    article = usual.article(timedelta(days=400), views=0, title=title)
+def opened(views: int, reads: int, title: str, *, earlier: int = 0) -> Article:
+    """Returns an article with so many views and reads an hour ago, and with as many of both earlier."""
+    article = usual.article(timedelta(days=400), views=earlier + views, title=title)
     hour = buckets.hour_index(buckets.now()) - 1
     for name, count in (("", views), ("reads:", reads)):
         subject = f"{name}{subject_of(article)}"
         History.objects.filter(subject=subject).delete()
-        History.objects.create(subject=subject, hour=hour, views=count, visitors=0)
+        History.objects.create(subject=subject, hour=hour - 9_000, views=earlier, visitors=0)
+        History.objects.create(subject=subject, hour=hour, views=earlier + count, visitors=0)
     return article
 
 
@@ -138,6 +168,34 @@ def test_what_is_hardly_read_is_found_though_others_have_more_views(
         "Hardly": ["300", "3", "1%"],
         "A third": ["400", "120", "30%"],
     }
+
+
+def test_what_is_hardly_read_is_found_by_the_numbers_of_the_period(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readtrack.numbers.objects.CANDIDATES", 2)
+    monkeypatch.setattr("readtrack.numbers.loading.CANDIDATES", 2)
+    for number in range(3):
+        opened(10, 8, f"Of old {number}", earlier=5_000)
+    opened(400, 120, "A third")
+    opened(300, 60, "A fifth")
+    popular.renew(at=buckets.now(), faults=Faults())
+    today = local_time.day_of(buckets.now())
+    first_day = today - timedelta(days=200)  # longer ago than any list but that of all time
+    given = {"model": "site.article", "from": f"{first_day}", "to": f"{today}"}
+    assert [*rows(admin_client, "hardly", **given)] == ["A fifth", "A third"]
+
+
+def test_what_is_in_no_list_of_reads_may_be_read(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readtrack.numbers.objects.CANDIDATES", 2)
+    monkeypatch.setattr("readtrack.numbers.loading.CANDIDATES", 2)
+    monkeypatch.setattr(popular, "LISTED", 3)
+    for views, reads in ((1_000, 400), (900, 380), (800, 10), (450, 440), (430, 420), (425, 415)):
+        opened(views, reads, f"{reads} reads")
+    popular.renew(at=buckets.now(), faults=Faults())
+    assert [*rows(admin_client, "hardly", model="site.article", period="7")] == ["10 reads"]
 
 
 def test_without_reads_nothing_is_hardly_read(admin_client: Client) -> None:
