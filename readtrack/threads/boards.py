@@ -36,7 +36,7 @@ def loaded_boards(thread: Model) -> list[str] | None:
     if not is_public(thread):
         return []
     boards = []
-    for path in board_paths(type(thread)):
+    for path in board_paths(thread.__class__):  # type() of a SimpleLazyObject is no model
         *parents, last = path.split("__")
         row: Any = thread
         for name in parents:

@@ -73,7 +73,7 @@ def thread_labels() -> dict[str, list[str]]:
 
 def is_public(row: Model) -> bool:
     """Returns True unless MODELS names a function that says that not everybody may see the row."""
-    path = _function_of(type(row))
+    path = _function_of(row.__class__)  # type() of a SimpleLazyObject is no model
     if not path:
         return True
     return says_true(

@@ -11,6 +11,7 @@ from django.template import Context, Template
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
 from pytest_django import Settings
 from redis import Redis
 
@@ -258,6 +259,14 @@ def test_the_boards_of_a_loaded_thread_take_no_query(board: Board) -> None:
     with CaptureQueriesContext(database) as queries_of_outsider:
         Reply.objects.create(thread=outsider)  # its board's forum is not loaded
     assert len(queries_of_outsider) == len(queries) + 1
+
+
+def test_a_reply_may_have_a_thread_that_is_not_loaded_yet(ann: User, board: Board) -> None:
+    topic = thread(board)
+    lazy: Any = SimpleLazyObject(lambda: Thread.objects.get(pk=topic.pk))
+    tracker.mark_all_read(ann, Thread)
+    Reply.objects.create(thread=lazy)
+    assert is_unread(ann, topic, board) == [True, True]
 
 
 def test_a_new_account_starts_as_read(board: Board, settings: Settings) -> None:
