@@ -1,8 +1,8 @@
 """Data of a deleted row is deleted, too."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import inf
 from time import monotonic
 from typing import Any
@@ -17,7 +17,7 @@ from readtrack.hits.visitors import Visitor
 from readtrack.models import Reset, Tracked
 from readtrack.sql import deletions
 from readtrack.sql.faults import Faults
-from readtrack.store import clock, keys, read_state
+from readtrack.store import clock, flush_notes, keys, read_state
 from readtrack.store.circuit import circuit
 from readtrack.subjects import subject_of, subject_of_row
 from tests.site.models import Category, Manual, Post, Review, Topic
@@ -320,6 +320,40 @@ def test_a_new_row_counts_on_while_a_flush_looks_at_the_deletion(redis: Redis) -
     redis.zrem("views:unsettled", subject_of(again))  # a flush that began before has settled it
     flush(only_changed=True)
     assert (stored(again), live(redis, again)) == (2, 2)
+
+
+def delete_behind(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deletes the row by a process that finds Redis gone, and whose clock is behind Redis's."""
+    moment = clock.now() - timedelta(seconds=5)
+    with monkeypatch.context() as patch, without_redis():
+        patch.setattr(clock, "now", lambda: moment)
+        post.delete()
+
+
+def assert_begins_at_nothing(pk: int, redis: Redis) -> None:
+    again = factories.post(pk=pk)
+    view(again, 2)
+    flush()
+    assert (stored(again), live(redis, again)) == (2, 2)
+
+
+def test_a_row_that_is_deleted_while_a_flush_waits_for_redis_leaves_nothing(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post = factories.post()
+    view(post, 10)
+    flush()
+    pk = post.pk
+
+    def be_late(tags: Sequence[str]) -> flush_notes.LastFlushes:
+        monkeypatch.undo()
+        delete_behind(post, monkeypatch)
+        return flush_notes.last_flushes(tags)
+
+    monkeypatch.setattr(flush_notes, "last_flushes", be_late)
+    flush(only_changed=True)
+    flush(only_changed=True)
+    assert_begins_at_nothing(pk, redis)
 
 
 def test_a_new_row_that_brings_counts_keeps_them(redis: Redis) -> None:

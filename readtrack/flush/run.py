@@ -453,9 +453,13 @@ def _note_in_redis(
     attempts = databases.attempts("times of flushes")
     while True:
         next(attempts)
+        # SQL is asked after Redis, because the flush may wait for Redis: a row that is deleted in
+        # that time has a later note than any flush, but an earlier one than this flush will have.
+        last_in_redis, is_restored = _last_flushes(epoch)
         known = _known_in_sql([*epoch.tags, *epoch.silent], past_times)
-        last_in_redis, is_restored, silent = flush_notes.last_flushes(epoch.tags)
-        epoch.leave_out(silent)
+        if any(last_in_redis[tag] < known.newest_flushes[tag] for tag in epoch.tags):
+            # Another flush may have noted itself meanwhile, first in Redis and then in SQL.
+            last_in_redis, is_restored = _last_flushes(epoch)
         earliest = min(last_in_redis.values())
         if known.newest_reset > earliest:
             _purge(epoch.tags, since=earliest)
@@ -473,6 +477,15 @@ def _note_in_redis(
         found = waiting.begin(run.redis_time, after=last_in_redis)
         if found is not None:
             return found, known.last_good_flush, is_restored
+
+
+def _last_flushes(epoch: epochs.SqlEpoch) -> tuple[dict[str, int], bool]:
+    """Returns the times (µs) of the last flushes that the partitions know, by tag, and True if a
+    full flush is due. Leaves out the partitions whose server is silent.
+    """
+    last_in_redis, is_full_due, silent = flush_notes.last_flushes(epoch.tags)
+    epoch.leave_out(silent)
+    return last_in_redis, is_full_due
 
 
 class KnownInSql(NamedTuple):

@@ -1,5 +1,6 @@
 """The flush: SQL never decreases, never exceeds the views, and gets all that Redis holds."""
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -16,6 +17,7 @@ from readtrack.flush import run as running
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun
+from readtrack.store import flush_notes
 from tests.site.models import Headline, Page, Post, Product, Review
 from tests.support import factories
 from tests.support.counts import live, stored, view
@@ -363,6 +365,25 @@ def test_a_changed_flush_with_nothing_new_takes_four_queries_and_three_trips(
     assert (quiet.kind, quiet.read) == (FlushRun.Kind.CHANGED, 0)
     view(post)
     assert flush(only_changed=True).read == 1
+
+
+def test_a_flush_that_another_one_overtakes_does_not_take_redis_for_a_restored_one(
+    post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view(post)
+    flush()
+
+    def be_late(tags: Sequence[str]) -> flush_notes.LastFlushes:
+        monkeypatch.undo()
+        found = flush_notes.last_flushes(tags)
+        view(post)
+        assert flush(only_changed=True).read == 1
+        return found
+
+    monkeypatch.setattr(flush_notes, "last_flushes", be_late)
+    assert flush(only_changed=True).kind == FlushRun.Kind.CHANGED
+    assert flush(only_changed=True).kind == FlushRun.Kind.CHANGED
+    assert (stored(post), live(redis, post)) == (2, 2)
 
 
 @pytest.mark.parametrize(
