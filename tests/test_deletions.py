@@ -12,10 +12,11 @@ from django.db import connection, transaction
 from redis import Redis
 
 from readtrack import receivers, reports, tracker
+from readtrack.flush import run, settling
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Reset, Tracked
-from readtrack.sql import deletions
+from readtrack.sql import deletions, epochs
 from readtrack.sql.faults import Faults
 from readtrack.store import clock, flush_notes, keys, read_state
 from readtrack.store.circuit import circuit
@@ -351,6 +352,26 @@ def test_a_row_that_is_deleted_while_a_flush_waits_for_redis_leaves_nothing(
         return flush_notes.last_flushes(tags)
 
     monkeypatch.setattr(flush_notes, "last_flushes", be_late)
+    flush(only_changed=True)
+    flush(only_changed=True)
+    assert_begins_at_nothing(pk, redis)
+
+
+def test_a_row_that_is_deleted_while_a_flush_runs_leaves_nothing(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post, other = factories.post(), factories.post()
+    view(post, 10)
+    flush()
+    view(other)
+    pk = post.pk
+
+    def be_late(epoch: epochs.SqlEpoch, faults: Faults) -> int:
+        monkeypatch.undo()
+        delete_behind(post, monkeypatch)
+        return settling.settle(epoch, faults)
+
+    monkeypatch.setattr(run, "settle", be_late)
     flush(only_changed=True)
     flush(only_changed=True)
     assert_begins_at_nothing(pk, redis)

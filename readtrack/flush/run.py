@@ -574,6 +574,9 @@ def _note_end(run: FlushRun, epoch: epochs.SqlEpoch) -> None:
     """Notes the end of the run as well as its start, so that a snapshot that was taken during the
     run is also recognized as an old one.
     """
+    # Redis still has the counts of a row that was deleted during the run by a process that found
+    # Redis gone. Once the end is noted, no flush looks for such a row.
+    _purge(epoch.tags, since=run.redis_time)
     # SQL gets the end only if all partitions have noted it, because a Redis that knows an earlier
     # time than SQL is taken for a restored one.
     end = max(server_time(patient=True), run.redis_time + 1)
