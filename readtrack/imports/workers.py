@@ -52,14 +52,8 @@ class Workers:
     """The processes of one import. It is a context: they end with it."""
 
     def __init__(self, rules: Rules, *, jobs: int) -> None:
-        """Raises ImportRefusedError if nothing says by which settings they would set Django up."""
-        from readtrack.imports.ledger import ImportRefusedError
-
-        if not os.environ.get(SETTINGS):
-            raise ImportRefusedError(
-                f"--jobs needs the environment variable {SETTINGS}: each process sets Django up by"
-                " it. Without --jobs the import runs here."
-            )
+        """Raises ImportRefusedError if other processes cannot judge what this one would."""
+        _check_processes()
         self._rules = rules
         self._most_pending = jobs * AHEAD
         self._file = 0
@@ -104,6 +98,27 @@ class Workers:
             return self._pool.submit(judge_chunk, work)
         except BrokenProcessPool as error:
             raise _ended() from error
+
+
+def _check_processes() -> None:
+    """Raises ImportRefusedError if other processes cannot judge lines as this one does."""
+    from readtrack.imports.ledger import ImportRefusedError
+    from readtrack.store import keys
+
+    reason = ""
+    if not os.environ.get(SETTINGS):
+        reason = (
+            f"--jobs needs the environment variable {SETTINGS}: each process sets Django up by it."
+        )
+    elif keys.tenant_function() is not None:
+        reason = (
+            "--jobs cannot be used with tenants (READTRACK['PREFIX'] is the path of a function):"
+            " other processes do not know which tenant's log this is."
+        )
+    elif multiprocessing.current_process().daemon:
+        reason = "--jobs cannot be used here: this process is daemonic, and may start no others."
+    if reason:
+        raise ImportRefusedError(f"{reason} Without --jobs the import runs here.")
 
 
 def _first(pending: "deque[tuple[Chunk, Future[Any]]]") -> "tuple[Chunk, list[Judged]]":

@@ -16,6 +16,7 @@ from uuid import uuid4
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
+from pytest_django import Settings
 
 from readtrack.flush.run import flush
 from readtrack.imports import ledger, weblog, workers
@@ -249,6 +250,32 @@ def test_processes_need_settings_that_they_can_find(
     paths = rotation(tmp_path, posts, lines=30)
     monkeypatch.delenv("DJANGO_SETTINGS_MODULE")
     with pytest.raises(CommandError, match="--jobs needs the environment variable DJANGO_SETTINGS"):
+        call_command("readtrack", "import", *paths, "--jobs=2", verbosity=0)
+
+
+def tenant() -> str:
+    """Returns the tenant of this process, which other processes do not know."""
+    return "red"
+
+
+def test_processes_cannot_know_the_tenant(
+    tmp_path: Path, posts: list[int], settings: Settings
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "PREFIX": f"{__name__}.tenant"}
+    paths = rotation(tmp_path, posts, lines=30)
+    with pytest.raises(CommandError, match=r"--jobs cannot be used with tenants .* Without --jobs"):
+        call_command("readtrack", "import", *paths, "--jobs=2", verbosity=0)
+    assert not Import.objects.exists()
+    call_command("readtrack", "import", *paths, verbosity=0)
+    assert sum(views().values()) > 0
+
+
+def test_a_daemonic_process_starts_no_others(
+    tmp_path: Path, posts: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = rotation(tmp_path, posts, lines=30)
+    monkeypatch.setattr(multiprocessing.current_process(), "daemon", True)
+    with pytest.raises(CommandError, match="this process is daemonic"):
         call_command("readtrack", "import", *paths, "--jobs=2", verbosity=0)
 
 
