@@ -231,11 +231,12 @@ class ImportState(NamedTuple):
     # Of each subject of the last batch, right after the batch was added. NOT_ADDED for a subject
     # whose views could not be added.
     totals: list[int]
+    done_time: int  # when the last batch was added (µs); 0 if none was
 
 
 def states_of(source: str, tags: Collection[str]) -> dict[str, ImportState]:
     """Returns the state of the import in each of these partitions, by tag."""
-    fields = ("begun", "done", "totals")
+    fields = ("begun", "done", "totals", "done_time")
     calls = []
     for tag in tags:
         key = import_keys.position(tag, source)
@@ -245,25 +246,35 @@ def states_of(source: str, tags: Collection[str]) -> dict[str, ImportState]:
 
 def _decoded_state(values: Sequence[bytes | None]) -> ImportState:
     """Returns the state of an import by the values of its hash."""
-    begun, done, totals = values
+    begun, done, totals, done_time = values
     return ImportState(
         begun=None if begun is None else int(begun),
         done=None if done is None else int(done),
         totals=[int(total) for total in (totals or b"").split()],
+        done_time=int(done_time or 0),
     )
 
 
-def totals_after(source: str, subjects: Iterable[str], *, position: int) -> dict[str, int]:
-    """Returns the total of each subject right after the batch that ends at the position was added.
+class Applied(NamedTuple):
+    """What Redis has of a batch. Subjects of a partition that does not have it are left out."""
 
-    Subjects of a partition that does not have that batch are left out.
-    """
+    totals: dict[str, int]  # of each subject, right after the batch was added
+    times: dict[str, int]  # when it was added (µs), by subject
+
+
+NOT_APPLIED = Applied({}, {})
+
+
+def applied_to(source: str, subjects: Iterable[str], *, position: int) -> Applied:
+    """Returns what Redis has of the batch that ends at the position and has these subjects."""
     subjects_by_tag = keys.by_tag(subjects)
-    totals: dict[str, int] = {}
+    applied = Applied({}, {})
     for tag, state in states_of(source, subjects_by_tag).items():
         if state.done == position:
-            totals.update(zip(subjects_by_tag[tag], state.totals, strict=True))
-    return totals
+            subjects_of_tag = subjects_by_tag[tag]
+            applied.totals.update(zip(subjects_of_tag, state.totals, strict=True))
+            applied.times.update(dict.fromkeys(subjects_of_tag, state.done_time))
+    return applied
 
 
 def intend(
@@ -440,7 +451,7 @@ def _finish(record: Import, states: Mapping[str, ImportState], *, done: int, dig
     # If the database was restored from a backup, the record has no batch, or an older one.
     part = part_in(record) if done == record.intended else EMPTY
     lost = 0
-    totals: dict[str, int] = {}
+    applied = NOT_APPLIED
     # The import may have been killed after it had added the batch to some of the partitions.
     is_partial = part.views and any(
         state.done != done for state in _states_of_batch(record, states)
@@ -449,9 +460,9 @@ def _finish(record: Import, states: Mapping[str, ImportState], *, done: int, dig
         lost = done - before
     run.flush()
     if part.views:
-        totals = totals_after(record.source, part.views, position=done)
+        applied = applied_to(record.source, part.views, position=done)
     ranges = part.ranges if part.views else [before, done]
-    _confirm(record, done, digest=new_digest, part=part, ranges=ranges, totals=totals)
+    _confirm(record, done, digest=new_digest, part=part, ranges=ranges, applied=applied)
     return lost
 
 
@@ -480,11 +491,11 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> dic
     _check(_add_to_redis(record.source, part, before=before, after=position))
     # 4. SQL's counts are raised.
     run.write_subjects(batch.views)
-    totals = totals_after(record.source, batch.views, position=position)
-    _check(len(totals) == len(batch.views))
+    applied = applied_to(record.source, batch.views, position=position)
+    _check(len(applied.totals) == len(batch.views))
     # 5. SQL moves the position, and fills in the history.
-    _confirm(record, position, digest=digest, part=part, ranges=batch.ranges, totals=totals)
-    not_added = [subject for subject, total in totals.items() if total == NOT_ADDED]
+    _confirm(record, position, digest=digest, part=part, ranges=batch.ranges, applied=applied)
+    not_added = [subject for subject, total in applied.totals.items() if total == NOT_ADDED]
     return {subject: batch.views[subject] for subject in not_added}
 
 
@@ -549,13 +560,13 @@ def _confirm(
     digest: str,
     part: Part = EMPTY,
     ranges: Sequence[int] = (),
-    totals: Mapping[str, int] = {},
+    applied: Applied = NOT_APPLIED,
 ) -> None:
     """Moves the position, notes which lines counted and fills in the history, in one transaction.
 
-    `part` is the batch, `ranges` are those of its lines, and `totals` are the totals of its
-    subjects right after it was added. Raises ImportRefusedError if another import has moved the
-    position meanwhile.
+    `part` is the batch, `ranges` are those of its lines, and `applied` is what Redis has of it. The
+    time that is noted is that of step 3, because a reset since then took the views away. Raises
+    ImportRefusedError if another import has moved the position meanwhile.
     """
     columns = {
         "position": position,
@@ -566,9 +577,11 @@ def _confirm(
         "until": record.until,
         "times": record.times,
     }
-    redis_time = redis_connection.server_time(patient=True) if ranges or totals else 0
+    redis_time = min(applied.times.values(), default=0)
+    if ranges and not redis_time:
+        redis_time = redis_connection.server_time(patient=True)
     distances = [end - start for start, end in pairwise([0, *ranges])]
-    added = {subject: total for subject, total in totals.items() if total != NOT_ADDED}
+    added = {subject: total for subject, total in applied.totals.items() if total != NOT_ADDED}
     fills_history = bool(part.hours and numbers_options().history)
     connection = databases.of(Import)
 
@@ -643,10 +656,10 @@ def _additions_of_others(record: Import, subjects: Collection[str]) -> Iterator[
         open_subjects = {*part.views} & {*subjects} - {*part.filled}
         if not open_subjects or not part.hours:
             continue
-        totals = totals_after(other.source, part.views, position=other.intended)
+        applied = applied_to(other.source, part.views, position=other.intended)
         added = {
             subject: total
-            for subject, total in totals.items()
+            for subject, total in applied.totals.items()
             if subject in open_subjects and total != NOT_ADDED
         }
         noted = part._replace(filled=[*part.filled, *added])

@@ -1,6 +1,7 @@
 """An import is taken back exactly once, however it is disturbed."""
 
 import signal
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, tracker
+from readtrack.flush import run
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.imports import ledger, undo
@@ -252,6 +254,27 @@ def test_objects_that_were_reset_or_deleted_keep_what_came_after(
     assert numbers()["counts"] == {posts[0].pk: 1, posts[2].pk: 10}
     _, notes = undo.text_of(undone, dry_run=False)
     assert "set to zero, deleted or renamed" in notes[0]
+
+
+def test_views_that_a_reset_took_before_they_were_confirmed_are_not_taken_back(
+    posts: list[Post], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = log(tmp_path, posts[:1])
+
+    def write_and_reset(subjects: Iterable[str]) -> None:
+        monkeypatch.undo()
+        run.write_subjects(subjects)
+        tracker.reset_views(posts[0])
+
+    monkeypatch.setattr(run, "write_subjects", write_and_reset)
+    counted = Importer().run([path]).counted
+    assert counted > 20
+    for number in range(20):
+        view(posts[0], f"live{number}")
+    assert Importer(again=True, dry_run=True).run([path]).counted == counted
+    undone = undo.undo(path)
+    assert (undone.views, undone.kept.total()) == ({}, counted)
+    assert numbers()["counts"][posts[0].pk] == 20
 
 
 def test_breakdowns_and_archives_of_an_object_outlive_the_note_of_its_undo(

@@ -1,7 +1,8 @@
 -- Adds a batch of an import to the counters.
 -- Guarantees: adds a batch once, however often it is sent, because its position moves in the same step; adds it only
 -- to the Redis that it was announced to. Does not change what is trending, nor how long existing keys live. Keeps the
--- totals as they are after this step: they tell history rows from before it from rows written since.
+-- totals as they are after this step, and its time: they tell history rows from before it from rows written since, and
+-- resets from before it from later ones.
 -- A total that would pass the highest one, or that is no number, stays as it is.
 -- KEYS: import, unsettled, counters
 -- ARGV: position before the batch, position after it, the highest total; for each counter: its name in `unsettled` ("" for a subject's
@@ -52,5 +53,7 @@ for index = 3, #KEYS do
     if call('TTL', key) == -1 then call('EXPIREAT', key, ends) end
   end
 end
-call('HSET', import, 'done', after, 'totals', table.concat(totals, ' '))
+local time = call('TIME')
+local now = string.format('%.0f', time[1] * 1000000 + time[2])
+call('HSET', import, 'done', after, 'totals', table.concat(totals, ' '), 'done_time', now)
 return 1
