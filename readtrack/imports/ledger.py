@@ -25,7 +25,7 @@ from readtrack.numbers.counted import counts_days
 from readtrack.numbers.flush import day_visitors
 from readtrack.numbers.options import numbers_options
 from readtrack.numbers.sql import past_hours
-from readtrack.sql import databases, epochs
+from readtrack.sql import databases, deletions, epochs
 from readtrack.sql.faults import Faults
 from readtrack.store import connection as redis_connection
 from readtrack.store import counters, keys, scripts, uniques
@@ -609,10 +609,8 @@ def _confirm(
                     is_in_history=bool(numbers_options().history),
                 )
             if fills_history:
-                open_totals = {
-                    subject: total for subject, total in added.items() if subject not in filled
-                }
-                _fill_history(record, part, open_totals)
+                open_subjects = added.keys() - filled
+                _fill_history(record, part, _limits(applied, open_subjects))
 
     databases.retried(connection, confirm)
     record.position = record.intended = position
@@ -624,25 +622,38 @@ def _filled(record: Import) -> frozenset[str]:
     return frozenset(part_in(current).filled if current else ())
 
 
+def _limits(applied: Applied, subjects: Iterable[str]) -> dict[str, int]:
+    """Returns which rows of the subjects' history lack what was added: those with fewer views than
+    the limit of the subject.
+
+    It is the total right after the batch was added; MODELS_ONLY for a subject that was reset since.
+    """
+    limits = {subject: applied.totals[subject] for subject in subjects}
+    for subject, time in deletions.times_of_resets(limits).items():
+        if time > applied.times[subject]:
+            limits[subject] = past_hours.MODELS_ONLY
+    return limits
+
+
 class _Addition(NamedTuple):
     """What was added to some subjects of a part."""
 
     part: Part
-    totals: Mapping[str, int]  # of each of these subjects, right after the part was added
+    limits: Mapping[str, int]  # by subject, see `_limits`
 
 
-def _fill_history(record: Import, part: Part, totals: Mapping[str, int]) -> None:
-    """Adds the hours of the part to the history of the subjects that have a total, and those of
+def _fill_history(record: Import, part: Part, limits: Mapping[str, int]) -> None:
+    """Adds the hours of the part to the history of the subjects that have a limit, and those of
     parts of other imports that are not confirmed. Call it in a transaction that has locked the epoch.
 
     A row of history with a higher total than that right after a part was added is taken for one
     that has the part. So the parts of a subject are filled in as Redis got them: if the later one
     came first, it could raise a row above the total of the earlier one.
     """
-    additions = [_Addition(part, totals), *_additions_of_others(record, totals)]
+    additions = [_Addition(part, limits), *_additions_of_others(record, limits)]
     for addition in _in_order(additions):
         past_hours.raise_hours(
-            addition.part.hours, addition.totals, first_live=addition.part.first_live_hour
+            addition.part.hours, addition.limits, first_live=addition.part.first_live_hour
         )
 
 
@@ -658,7 +669,7 @@ def _additions_of_others(record: Import, subjects: Collection[str]) -> Iterator[
             continue
         applied = applied_to(other.source, part.views, position=other.intended)
         added = {
-            subject: total
+            subject
             for subject, total in applied.totals.items()
             if subject in open_subjects and total != NOT_ADDED
         }
@@ -667,19 +678,19 @@ def _additions_of_others(record: Import, subjects: Collection[str]) -> Iterator[
             pk=other.pk, position=other.position, intended=other.intended
         )
         if unchanged.update(part=noted.text):
-            yield _Addition(part, added)
+            yield _Addition(part, _limits(applied, added))
 
 
 def _in_order(additions: Sequence[_Addition]) -> Iterator[_Addition]:
     """Yields the additions in pieces, so that those to each subject come as Redis got them."""
-    by_subject: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  # total, and index
+    by_subject: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  # limit, and index
     for index, addition in enumerate(additions):
-        for subject, total in addition.totals.items():
-            by_subject[subject].append((total, index))
+        for subject, limit in addition.limits.items():
+            by_subject[subject].append((limit, index))
     pieces: defaultdict[tuple[int, int], dict[str, int]] = defaultdict(dict)  # by turn and index
-    for subject, totals in by_subject.items():
-        for turn, (total, index) in enumerate(sorted(totals)):
-            pieces[turn, index][subject] = total
+    for subject, limits in by_subject.items():
+        for turn, (limit, index) in enumerate(sorted(limits)):
+            pieces[turn, index][subject] = limit
     for turn_and_index in sorted(pieces):
         _turn, index = turn_and_index
         yield _Addition(additions[index].part, pieces[turn_and_index])

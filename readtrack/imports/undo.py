@@ -21,7 +21,6 @@ from readtrack.imports import ledger, logs, totals
 from readtrack.imports.added import Added, SubjectHour, unpacked
 from readtrack.imports.hosts import printable
 from readtrack.imports.models import Import, ImportedViews
-from readtrack.models import Reset
 from readtrack.numbers.flush import lowered
 from readtrack.numbers.flush.hours import HOURS_KEPT
 from readtrack.numbers.sql import past_hours
@@ -29,7 +28,7 @@ from readtrack.numbers.sql.history import FOREVER
 from readtrack.sql import databases, deletions, epochs, row_counts
 from readtrack.sql.faults import Faults
 from readtrack.store import keys, scripts
-from readtrack.subjects import rows_by_model, subject_column
+from readtrack.subjects import rows_by_model
 
 NAMED_FILES = 10  # of those that were imported, which an error names
 GONE = "the objects were set to zero, deleted or renamed since"
@@ -183,7 +182,9 @@ def _without_gone(added: Added, redis_time: int, undone: Undone) -> Added:
     """Returns what was added to those objects that still have it: they were neither reset nor
     deleted since that time (µs). The views of others are counted as kept.
     """
-    present = _existing(added.views) - _reset_since(redis_time, added.views)
+    reset_times = deletions.times_of_resets(added.views)
+    was_reset = {subject for subject, time in reset_times.items() if time > redis_time}
+    present = _existing(added.views) - was_reset
     views = {subject: count for subject, count in added.views.items() if subject in present}
     kept = sum(added.views.values()) - sum(views.values())
     if kept:
@@ -198,14 +199,6 @@ def _existing(subjects: Iterable[str]) -> set[str]:
         stored = row_counts.stored_of_any(model, [*subject_by_pk])
         existing.update(subject_by_pk[pk] for pk in stored)
     return existing
-
-
-def _reset_since(redis_time: int, subjects: Iterable[str]) -> set[str]:
-    """Returns those of the subjects that were reset or deleted since that time (µs)."""
-    columns = {subject_column(subject): subject for subject in subjects}
-    rows = databases.rows(Reset).filter(redis_time__gt=redis_time)
-    rows = databases.having(rows, "subject", [*columns])
-    return {columns[column] for column in rows.values_list("subject", flat=True)}
 
 
 def _announce(batch: ImportedViews, subjects: Iterable[str]) -> None:

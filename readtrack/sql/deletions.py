@@ -59,6 +59,14 @@ def times_of_lowering(subjects: Iterable[str]) -> dict[str, int]:
     return dict(rows.values_list("full_subject", "redis_time"))
 
 
+def times_of_resets(subjects: Iterable[str]) -> dict[str, int]:
+    """Returns when the subjects were last reset, or their rows deleted (µs), by subject."""
+    columns = {subject_column(subject): subject for subject in subjects}
+    rows = databases.having(databases.rows(Reset), "subject", [*columns])
+    times = rows.values_list("subject", "redis_time")
+    return {columns[column]: time for column, time in times}
+
+
 def _latest_time(subjects: Sequence[str]) -> int:
     """Returns a time (µs) that is not before the last one that any Redis may have noted, and after
     every earlier note of these subjects: Redis is told of each note once.

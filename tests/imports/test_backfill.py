@@ -176,6 +176,26 @@ def test_an_import_that_was_killed_keeps_its_hours_while_others_go_on(post: Post
     assert shown(Post, since=START) == {START: 2, START + HOUR: 9, START + 2 * HOUR: 20}
 
 
+@pytest.mark.parametrize("by_another", [True, False])
+def test_views_from_before_a_reset_stay_out_of_the_chart(post: Post, by_another: bool) -> None:
+    flush()  # as each import begins
+    killed = begin(batch(*[START] * 5), source="killed")
+    tracker.reset_views(post)
+    later: dict[datetime, int] = {}
+    if by_another:
+        add(*[START + HOUR] * 3)
+        later = {START + HOUR: 3}
+        killed.refresh_from_db()
+        assert ledger.part_in(killed).filled == ["site.post:1"]
+        assert shown(post, since=START) == later
+    ledger.resume(killed)
+    assert shown(post, since=START) == later
+    # The model keeps what was counted before the reset.
+    assert shown(Post, since=START)[START] == 5
+    post.refresh_from_db()
+    assert post.view_count == sum(later.values())
+
+
 @pytest.mark.parametrize("is_seen", [True, False])
 def test_views_of_the_running_hours_are_counted_once_beside_live_ones(
     post: Post, *, is_seen: bool

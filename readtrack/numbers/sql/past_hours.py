@@ -14,6 +14,7 @@ from readtrack.store import keys
 from readtrack.subjects import label_in, subject_column
 
 NO_LIMIT = 2**63 - 1  # views that no row reaches
+MODELS_ONLY = 0  # views that every row reaches
 
 
 class Gain(NamedTuple):
@@ -36,7 +37,8 @@ def raise_hours(
 
     Each entry of `hours` has a subject, an hour (since 1970) and a number of views. `limits` has a
     limit by subject: a row of history with so many views or more stays as it is, because it was
-    stored after the import had added its views. A subject without a limit is left out. The history
+    stored after the import had added its views. A subject without a limit is left out, and one with
+    MODELS_ONLY was reset since, so only the history of its model gets its views. The history
     of models gets only the hours before `first_live`, because Redis has the later ones. Call it in
     a transaction.
     """
@@ -45,7 +47,8 @@ def raise_hours(
     for subject, hour, views in hours:
         if subject not in limits:  # its partition lost the batch
             continue
-        added[subject_column(subject), limits[subject]][hour] += views
+        if limits[subject] != MODELS_ONLY:
+            added[subject_column(subject), limits[subject]][hour] += views
         if hour < first_live:
             # History has the views of a model for each partition: `blog.post:{rt00}`.
             model = label_in(subject) + keys.tag(subject)
