@@ -234,6 +234,9 @@ def _write(batch: ImportedViews, added: Added, *, end_of_models: int) -> dict[st
             deletions.note_lowering(subjects, time=taken[tag].time)
         if batch.is_in_history:
             past_hours.lower_hours(added.hours, ends, end_of_models=end_of_models)
+        # The rows since a batch was taken back earlier. In the transaction, because whoever repeats
+        # an undo that was killed after it finds no batch any more.
+        lowered.correct([subject for subject, end in ends.items() if end != FOREVER])
         ImportedViews.objects.filter(pk=batch.pk).delete()
     return taken
 
