@@ -850,15 +850,16 @@ def below_usual(data: ScopeData) -> Table:
         "Of what was published in the period; %(count)s at most.",
         CANDIDATES,
     )
+    empty = _("What is usual is known after ten stories of a section.")
+    if times:
+        empty = _("Nothing that was published in this period is below usual.")
     return Table(
         name="below-usual",
         title=_("Below usual"),
         caption=caption % {"count": exact(CANDIDATES)},
         columns=objects.columns,
         rows=objects.rows,
-        empty=_("Nothing that was published in this period is below usual.")
-        if times
-        else _("What is usual is known after ten stories of a section."),
+        empty=empty,
         row_limit=CANDIDATES,
     )
 

@@ -43,7 +43,7 @@ def at_time(at: datetime, prefix: str, tag: str, label: str) -> ViewKeys:
 def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
     """Returns the keys of a model's views in a minute (since 1970) in the tag's partition."""
     at = datetime.fromtimestamp(minute * keys.MINUTE, timezone.utc)
-    parts_of_name = {
+    pieces = {
         "tag": tag,
         "hour": buckets.hour_bucket(at),
         "minute": buckets.minute_bucket(at),
@@ -54,7 +54,7 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
     }
 
     def start(row: Key) -> str:
-        return prefix + row.tagged.format_map(parts_of_name)
+        return prefix + row.tagged.format_map(pieces)
 
     total = start(keys.total)
     of_seen = []

@@ -32,8 +32,8 @@ class KeysOfThreads(KeysOfPart):
     rows = times.ROWS
     carried = (keys.positions, keys.thread_news, keys.board_news)
 
-    def is_used(self, row: Key, parts_of_name: Mapping[str, str]) -> bool:
-        return times.is_used(row, parts_of_name)
+    def is_used(self, row: Key, pieces: Mapping[str, str]) -> bool:
+        return times.is_used(row, pieces)
 
     def store(self, tag: str, key_names: Sequence[str]) -> Iterator[list[StoredKey]]:
         for portion in times.copies(tag, key_names):
@@ -53,11 +53,11 @@ class KeysOfThreads(KeysOfPart):
         self,
         name: str,
         row: Key,
-        parts_of_name: Mapping[str, str],
+        pieces: Mapping[str, str],
         *,
         renamed: Callable[[str], str] = str,
     ) -> list[str]:
-        return carrying.carry(name, row, parts_of_name, renamed=renamed)
+        return carrying.carry(name, row, pieces, renamed=renamed)
 
     def delete(self, subjects: Iterable[str]) -> None:
         delete(subjects)

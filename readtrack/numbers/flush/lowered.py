@@ -17,8 +17,10 @@ def correct(subjects: Collection[str]) -> None:
     Another flush that read an older total may have written it. History only rises, so no row may be
     above a later one.
     """
+    if not subjects or not history.is_kept():
+        return
     times = deletions.times_of_lowering(subjects)
-    if not times or not history.is_kept():
+    if not times:
         return
     first_hour = buckets.hour_of(min(times.values())) - 1
     # SQL is read before Redis, whose totals only rise meanwhile.

@@ -30,7 +30,7 @@ class KeysOfPart:
     # Rows of keys that are moved by `carry`, because what a key has may belong to several partitions.
     carried: Sequence[Key] = ()
 
-    def is_used(self, row: Key, parts_of_name: Mapping[str, str]) -> bool:
+    def is_used(self, row: Key, pieces: Mapping[str, str]) -> bool:
         """Returns True if the key is in use by the settings. Changes of others are forgotten."""
         raise NotImplementedError
 
@@ -58,7 +58,7 @@ class KeysOfPart:
         self,
         name: str,
         row: Key,
-        parts_of_name: Mapping[str, str],
+        pieces: Mapping[str, str],
         *,
         renamed: Callable[[str], str] = str,
     ) -> list[str]:
