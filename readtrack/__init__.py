@@ -7,8 +7,9 @@ writes, `reports` reads, `flush` moves Redis to SQL, and only `store` names Redi
 
 __version__ = "0.1.0"
 
-# `INSTALLED_APPS += readtrack.EVERYTHING` is the core with all its parts, except `readtrack.contrib`,
-# which is for sites that have another package. The dashboard needs the extra `dashboard`.
+# `INSTALLED_APPS += readtrack.EVERYTHING` is the core with all its parts, except
+# `readtrack.contrib`, which is for sites that have another package. The dashboard needs the extra
+# `dashboard`.
 EVERYTHING = [
     "readtrack",
     "readtrack.numbers",

@@ -92,8 +92,8 @@ def numbers_url(obj: Model, *, site: str | None = None) -> str:
 
 
 def counts_url(model: type[Model], *, site: str | None = None) -> str:
-    """Returns the URL of the page with the stored counts, at the table of the model, in the admin site
-    of that name.
+    """Returns the URL of the page with the stored counts, at the table of the model, in the admin
+    site of that name.
 
     Returns "" if there is no such admin site.
     """

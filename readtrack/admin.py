@@ -224,8 +224,8 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
 
     @admin.display(description=_("views"), ordering="view_count")
     def linked_views(self, obj: Tracked) -> str:
-        """Returns the views of the last flush, with a link to the page with the object's numbers; in
-        an admin without such a page, to that with the counts of its model.
+        """Returns the views of the last flush, with a link to the page with the object's numbers;
+        in an admin without such a page, to that with the counts of its model.
         """
         views = exact(obj.view_count)
         site = self.admin_site.name
@@ -311,7 +311,8 @@ class ViewCounts(AdminEntry):  # noqa: DJ008
 
 @admin.register(ViewCounts)
 class ViewCountsAdmin(ReadOnlyAdmin):
-    """The page of stored counts. It takes the place of the list of rows, because its model has none.
+    """The page of stored counts. It takes the place of the list of rows, because its model has
+    none.
 
     Where a part has pages with the numbers of the site, the page is not in the list of apps.
     """

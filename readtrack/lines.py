@@ -1,5 +1,5 @@
-"""Texts of the site and of its visitors as lines: what is cleaned before a text is shown in a mail, a
-terminal, a log or a file, or reaches a program.
+"""Texts of the site and of its visitors as lines: what is cleaned before a text is shown in a mail,
+a terminal, a log or a file, or reaches a program.
 """
 
 import re

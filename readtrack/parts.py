@@ -63,8 +63,8 @@ class CountedView(NamedTuple):
     call.
     """
 
-    # Rows of the table of keys, for keys of the view's subject or of its model. They may have the hour,
-    # the minute and the date of the view in their name.
+    # Rows of the table of keys, for keys of the view's subject or of its model. They may have the
+    # hour, the minute and the date of the view in their name.
     keys: "Mapping[str, Key]" = {}
     # Rows for keys of the view's subject that only the views of seen pages need.
     keys_if_seen: "Mapping[str, Key]" = {}
@@ -115,16 +115,16 @@ class PartConfig(AppConfig):
     scripts_run_once: Sequence[str] = ()
     forms: Sequence[str] = ()  # names of its forms of read state, for `read_state` in MODELS
     model_options: Sequence[str] = ()  # keys that it adds to the entries of MODELS
-    # True for a part whose pages of the admin show the numbers of the site. The core's page of counts
-    # is then not in the list of the admin.
+    # True for a part whose pages of the admin show the numbers of the site. The core's page of
+    # counts is then not in the list of the admin.
     shows_numbers = False
 
     def __init_subclass__(cls) -> None:
         cls.default = cls.__dict__.get("default", True)
 
     def setting_keys(self) -> type[Any] | None:
-        """Returns the class, a NamedTuple, with the keys of the part's setting, their types and their
-        defaults, by which the core checks them; None for a part that checks them itself.
+        """Returns the class, a NamedTuple, with the keys of the part's setting, their types and
+        their defaults, by which the core checks them; None for a part that checks them itself.
         """
         return None
 
@@ -193,8 +193,8 @@ class PartConfig(AppConfig):
         return None
 
     def asks_site_about_requests(self) -> bool:
-        """Returns True if functions of the site look at the request of each view. They expect what the
-        site's middlewares do, so reports then go through all of them.
+        """Returns True if functions of the site look at the request of each view. They expect what
+        the site's middlewares do, so reports then go through all of them.
         """
         return False
 
@@ -220,8 +220,8 @@ class PartConfig(AppConfig):
         return None
 
     def calls_of_hits(self) -> CallsOf | None:
-        """Returns the function that names the calls which the round trip of a hit also runs; None if
-        there are none.
+        """Returns the function that names the calls which the round trip of a hit also runs; None
+        if there are none.
 
         The calls run behind those that count the hit, so that a page pays no further round trip.
         They may run twice. Each has a value for `absent`, or else a silent server of a cluster
@@ -237,8 +237,8 @@ class PartConfig(AppConfig):
         return None
 
     def questions(self, question: Callable[..., Any]) -> Sequence[Any]:
-        """Returns the questions that the part adds to those of a part with an API. `question` is that
-        part's class of them, so that it need not be installed.
+        """Returns the questions that the part adds to those of a part with an API. `question` is
+        that part's class of them, so that it need not be installed.
         """
         return ()
 
@@ -247,14 +247,14 @@ class PartConfig(AppConfig):
         return {}
 
     def derived_categories(self) -> "Iterable[type[Model]]":
-        """Returns the models of categories without read state of their own: the part makes their dots
-        out of those of other categories.
+        """Returns the models of categories without read state of their own: the part makes their
+        dots out of those of other categories.
         """
         return ()
 
     def keys_of_read_state(self) -> "KeysOfPart | None":
-        """Returns how the part copies its keys of read state to SQL and back, and moves them; None for
-        a part without such keys.
+        """Returns how the part copies its keys of read state to SQL and back, and moves them; None
+        for a part without such keys.
         """
         return None
 

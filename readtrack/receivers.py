@@ -95,8 +95,8 @@ def _connect_news(model: type[Model]) -> None:
 def on_sign_up(
     sender: type[Model], instance: Model, *, created: bool, raw: bool, using: str, **kwargs: Any
 ) -> None:
-    """Receives post_save of a user. With `start_as_read` in DOTS it marks everything as read for a new one on
-    commit.
+    """Receives post_save of a user. With `start_as_read` in DOTS it marks everything as read for a
+    new one on commit.
     """
     if not created or raw or not conf.DOTS.start_as_read:
         return
@@ -113,8 +113,8 @@ def on_sign_up(
 
 
 def on_sign_in(sender: Any, request: Any, user: Any, **kwargs: Any) -> None:
-    """Receives user_logged_in. Where anonymous visitors have dots, what the visitor has read before becomes read
-    for the user.
+    """Receives user_logged_in. Where anonymous visitors have dots, what the visitor has read before
+    becomes read for the user.
     """
     # An app may send the signal without a request, or with an object of its own.
     has_cookies = bool(getattr(request, "COOKIES", None))

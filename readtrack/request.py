@@ -88,8 +88,8 @@ class Recorder:
     def step(self, obj: Model, stage: str) -> None:
         """Adds a step to a stage of the object's funnel.
 
-        If the funnel lacks the stage, or the object cannot have one, the log says once what to do, and
-        the page goes on.
+        If the funnel lacks the stage, or the object cannot have one, the log says once what to do,
+        and the page goes on.
         """
         try:
             check_stage(stage)

@@ -1,4 +1,5 @@
-"""Row-level security, by which PostgreSQL hides rows from a role, or keeps the role from changing them.
+"""Row-level security, by which PostgreSQL hides rows from a role, or keeps the role from changing
+them.
 
 A row that it hides looks like a deleted one, and a row that must not be changed like a locked one.
 """

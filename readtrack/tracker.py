@@ -40,8 +40,9 @@ def skip(
 ) -> Outcome:
     """Counts the views of these subjects as skips, and returns them as an outcome.
 
-    With `agent`, robots and assistants are also counted by name. The skips wait in `skip_buffer`, which is sent
-    once a second at most: here, or without `is_alone` in the round trip of the request's hit.
+    With `agent`, robots and assistants are also counted by name. The skips wait in `skip_buffer`,
+    which is sent once a second at most: here, or without `is_alone` in the round trip of the
+    request's hit.
     """
     skipped = dict.fromkeys(views, reason)
     fields_of_view: list[str] = [reason]
@@ -94,7 +95,8 @@ def step(obj: Model, stage: str, *, visitor: visitors.Visitor) -> bool:
     """Records a step to a stage of the object's funnel, in one round trip.
 
     Returns True if the visitor had not reached the stage within the last hour. Raises ValueError
-    for a stage that the funnel lacks, TypeError for a visitor of another type, and redis.RedisError.
+    for a stage that the funnel lacks, TypeError for a visitor of another type, and
+    redis.RedisError.
     """
     _check_visitor(visitor)
     subjects.check_stage(stage)
@@ -213,9 +215,9 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
     """Erases the data that Redis has about the user with that primary key, and SQL's copies of it.
     Returns how much it was.
 
-    With `is_dry_run` it changes nothing, and returns how much would be erased. `progress` is
-    called with the number of keys and copies looked at since the last call. Raises redis.RedisError
-    or django.db.Error. After an error, call it again; it erases what is still there.
+    With `is_dry_run` it changes nothing, and returns how much would be erased. `progress` is called
+    with the number of keys and copies looked at since the last call. Raises redis.RedisError or
+    django.db.Error. After an error, call it again; it erases what is still there.
     """
     name = erasure.name_of(pk)
     ordinals = erasure.ordinals_of(name)

@@ -52,7 +52,8 @@ def page_context(form_url: Callable[[Model], str]) -> dict[str, Any]:
     """Returns the context of the page's template.
 
     `form_url` returns the address of an object's form; "" for an object without one. Makes a query
-    for each model that extends Tracked, up to three for each other model, and one for the last flush.
+    for each model that extends Tracked, up to three for each other model, and one for the last
+    flush.
     """
     sections = [_section(model, form_url) for model in counted_models()]
     last_flush = runs.newest_ended()

@@ -52,7 +52,9 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return ("user", "name", "expires") if _is_superuser(request) else ("name", "expires")
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> Any:
-        """Returns the form of a new token. It has one button, because a page with the text follows."""
+        """Returns the form of a new token. It has one button, because a page with the text
+        follows.
+        """
         hidden = {"show_save_and_add_another": False, "show_save_and_continue": False}
         return super().add_view(request, form_url, {**(extra_context or {}), **hidden})
 
@@ -85,7 +87,9 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     @admin.action(permissions=["add"], description=_("Revoke selected %(verbose_name_plural)s"))
     def revoke(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        """Revokes the tokens that are not revoked yet. They are refused from the next request on."""
+        """Revokes the tokens that are not revoked yet. They are refused from the next request
+        on.
+        """
         rows = [*queryset.filter(revoked=None)]
         queryset.filter(revoked=None).update(revoked=timezone.now())
         user: Any = request.user

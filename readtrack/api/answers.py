@@ -109,7 +109,9 @@ def _answer_of_part(
 
 
 def _check_value(question: Question, texts: Mapping[str, str]) -> None:
-    """Raises QuestionError for a filter by a value without its dimension, or the other way round."""
+    """Raises QuestionError for a filter by a value without its dimension, or the other way
+    round.
+    """
     if "value" not in question.common:
         return
     if "value" in texts and "dimension" not in texts:

@@ -165,9 +165,9 @@ class HitBuffer(Sending):
         self._is_closed = True
         self._work.set()
         self._soon.set()
-        # Not `join`, which takes a thread for ended where waiting is refused. A signal may interrupt
-        # the event loop of gevent, which cannot wait for a green thread and raises AssertionError;
-        # the thread goes on once the signal's handler has returned.
+        # Not `join`, which takes a thread for ended where waiting is refused. A signal may
+        # interrupt the event loop of gevent, which cannot wait for a green thread and raises
+        # AssertionError; the thread goes on once the signal's handler has returned.
         with suppress(AssertionError):
             if self._thread:
                 self._finished.wait(seconds)

@@ -213,8 +213,8 @@ def _send_one(
     result: Sent,
     is_again: bool,
 ) -> None:
-    """Sends a digest unless another process sends it. A failure is logged; after the claim it is not
-    tried again.
+    """Sends a digest unless another process sends it. A failure is logged; after the claim it is
+    not tried again.
     """
     try:
         of_reader = contents.of(reader)

@@ -1,4 +1,6 @@
-"""The page with which a reader stops the digest and takes that back, and its preview in the admin."""
+"""The page with which a reader stops the digest and takes that back, and its preview in the
+admin.
+"""
 
 from typing import Any
 

@@ -1,18 +1,18 @@
 """Keeping SQL's copy of the read state, and giving it back to a Redis that lost its own.
 
-A Redis has "begun" if it has all read state. One that was emptied has not; the flush takes that note
-from one that was restored from an older snapshot. Until a flush has given it SQL's copies there are
-no dots, nothing is marked read, and publications wait in the outbox.
+A Redis has "begun" if it has all read state. One that was emptied has not; the flush takes that
+note from one that was restored from an older snapshot. Until a flush has given it SQL's copies
+there are no dots, nothing is marked read, and publications wait in the outbox.
 
 The copy and the outbox together lose no news. A publication leaves the outbox only if it was sent
 before this flush noted itself in Redis, and SQL has a copy of its category that is not older. A
 Redis that lacks such a publication lacks the note of the flush, too, so it gets SQL's copy.
 
-A flush does this after all else, so counts never wait for read state. It copies the categories whose
-news waits in the outbox, and then what else changed, the oldest changes first, for COPYING_SECONDS.
-The rest stays noted in Redis, so the next flush copies it. No news depends on the rest: it stays in
-the outbox until its own category is copied. If Redis is lost before, reads are lost that were not
-copied: dots come on once too often.
+A flush does this after all else, so counts never wait for read state. It copies the categories
+whose news waits in the outbox, and then what else changed, the oldest changes first, for
+COPYING_SECONDS. The rest stays noted in Redis, so the next flush copies it. No news depends on the
+rest: it stays in the outbox until its own category is copied. If Redis is lost before, reads are
+lost that were not copied: dots come on once too often.
 """
 
 from collections import ChainMap
@@ -31,8 +31,8 @@ from readtrack.unread.outbox import Pending
 # Larger states are copied by full flushes only: a copy of a million readers takes 10 ms.
 MOST_BYTES_EACH_TIME = 50_000
 MOST_BYTES = 512 * 1024 * 1024  # of a string in Redis
-# For which a flush copies what changed. It has stored the counts before, but while it runs, a single
-# worker cannot begin the next flush.
+# For which a flush copies what changed. It has stored the counts before, but while it runs, a
+# single worker cannot begin the next flush.
 COPYING_SECONDS = 30
 
 

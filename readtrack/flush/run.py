@@ -119,8 +119,9 @@ def flush(
 def _without_absent_tables(
     work: Callable[[], Taken], run: FlushRun, faults: Faults, left_out: ExitStack
 ) -> Taken:
-    """Does the work of the flush, and returns what that returns. If the database lacks tables of the app, it begins again without
-    these tables, and notes them as faults. They stay left out until the stack is closed.
+    """Does the work of the flush, and returns what that returns. If the database lacks tables of
+    the app, it begins again without these tables, and notes them as faults. They stay left out
+    until the stack is closed.
     """
     while True:
         try:
@@ -185,9 +186,9 @@ def _update(run: FlushRun) -> bool:
 def write_subjects(subjects: Iterable[str]) -> None:
     """Writes the totals of the subjects as a flush does.
 
-    It saves no record of a flush, and parts keep nothing of the subjects' hours. Raises redis.RedisError or
-    django.db.Error, as `flush` does. What cannot be written is logged, and later flushes try it
-    again.
+    It saves no record of a flush, and parts keep nothing of the subjects' hours. Raises
+    redis.RedisError or django.db.Error, as `flush` does. What cannot be written is logged, and
+    later flushes try it again.
     """
     now = server_time(patient=True)
     subjects = [*subjects]

@@ -16,8 +16,8 @@ from readtrack.store.counters import Epoch, Stored
 from readtrack.subjects import rows_by_model
 
 NOTHING = Stored({"": 0})  # what SQL stores of a row that is gone
-# A counter of which no installed part has known for so long (µs) is of a part that is gone. A deploy
-# that adds a part takes less.
+# A counter of which no installed part has known for so long (µs) is of a part that is gone. A
+# deploy that adds a part takes less.
 LEFT_OVER_AFTER = keys.DAY * 1_000_000
 
 
@@ -87,8 +87,8 @@ def _to_add(
 ) -> dict[str, Stored]:
     """Returns what SQL stores of the counters, without those whose row could not be read.
 
-    `redis_epoch` is the epoch of their partition in Redis, `sql_epoch` the one that SQL knows of it,
-    if any.
+    `redis_epoch` is the epoch of their partition in Redis, `sql_epoch` the one that SQL knows of
+    it, if any.
     """
     if sql_epoch is None or sql_epoch.current == redis_epoch.current:
         return {name: stored[name] for name in unsettled_names if name in stored}

@@ -30,7 +30,8 @@ class Extent(NamedTuple):
     """What a flush stores of subjects beside their totals."""
 
     # Those that may have been viewed since the last good flush. Only for them steps of parts run in
-    # the transaction, because the views of an import, which the others may have, are of other hours.
+    # the transaction, because the views of an import, which the others may have, are of other
+    # hours.
     changed: Container[str] = ()
     archived: Container[str] = ()
 

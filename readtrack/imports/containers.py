@@ -1,5 +1,5 @@
-"""Lines that a container runtime has cut into pieces: CRI-O and containerd after 8 or 16 KiB, Docker
-after 16 KiB.
+"""Lines that a container runtime has cut into pieces: CRI-O and containerd after 8 or 16 KiB,
+Docker after 16 KiB.
 """
 
 import json

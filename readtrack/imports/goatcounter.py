@@ -1,5 +1,5 @@
-"""The exports of GoatCounter: a CSV file with a row for each page view, and a ZIP file with the views
-of each hour.
+"""The exports of GoatCounter: a CSV file with a row for each page view, and a ZIP file with the
+views of each hour.
 """
 
 import csv

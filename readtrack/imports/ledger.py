@@ -644,7 +644,8 @@ class _Addition(NamedTuple):
 
 def _fill_history(record: Import, part: Part, limits: Mapping[str, int]) -> None:
     """Adds the hours of the part to the history of the subjects that have a limit, and those of
-    parts of other imports that are not confirmed. Call it in a transaction that has locked the epoch.
+    parts of other imports that are not confirmed. Call it in a transaction that has locked the
+    epoch.
 
     A row of history with a higher total than that right after a part was added is taken for one
     that has the part. So the parts of a subject are filled in as Redis got them: if the later one

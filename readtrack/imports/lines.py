@@ -38,8 +38,8 @@ _ACCESS = re.compile(
     r"(\[?[^\[]{1,2000}(?:\[[^\[\]/]{0,255}\] [^\[]{0,255})?)"
     rf"\[([^\]]{{1,40}})\] {_QUOTED_TEXT} (\d{{3}}) \S+"
 )
-# The usual line of nginx or Apache, which needs no look at what else it may mean: an address, no name
-# of the first user, a referrer that is an address or none, and a browser.
+# The usual line of nginx or Apache, which needs no look at what else it may mean: an address, no
+# name of the first user, a referrer that is an address or none, and a browser.
 _USUAL = re.compile(
     r"(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}|[0-9a-f]{1,4}:[0-9a-f:]{1,39}) - [^\s\[\"]+ "
     r"\[(\d\d/[A-Z][a-z][a-z]/\d{4}:\d\d:)(\d\d:\d\d) ([+-]\d{4})\]"
@@ -492,7 +492,9 @@ def _parse_s3(raw: bytes) -> Line | None:
 
 
 def _amazon_line(*, time: str, request: str, status: str, address: str, agent: str) -> Line | None:
-    """Returns the line of these texts, as logs of ELB and S3 quote them; None for a malformed one."""
+    """Returns the line of these texts, as logs of ELB and S3 quote them; None for a malformed
+    one.
+    """
     return line_of(
         request_of(_request_text(request)),
         time=time_of(time),

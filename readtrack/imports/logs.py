@@ -203,8 +203,8 @@ class LogFile:
         )
 
     def _pieces(self) -> Iterator[bytes]:
-        """Yields the lines from the start of the log, a line longer than LONGEST bytes in pieces; of
-        JSON whose entries are not on a line each, the entries.
+        """Yields the lines from the start of the log, a line longer than LONGEST bytes in pieces;
+        of JSON whose entries are not on a line each, the entries.
 
         Ends where a gzip file is damaged.
         """

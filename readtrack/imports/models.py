@@ -41,7 +41,9 @@ class Import(OwnRow):
 
 
 class ImportedLines(OwnRow):
-    """The lines of a batch that counted, so that a log that is judged again counts no line twice."""
+    """The lines of a batch that counted, so that a log that is judged again counts no line
+    twice.
+    """
 
     record = models.ForeignKey(Import, on_delete=models.CASCADE)
     position = models.PositiveBigIntegerField()  # where the batch ends

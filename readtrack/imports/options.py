@@ -27,7 +27,9 @@ def import_problems() -> list[str]:
 
 
 def _is_rule(rule: Any) -> bool:
-    """Returns True for a function, for the label of a model, and for a tuple that begins with one."""
+    """Returns True for a function, for the label of a model, and for a tuple that begins with
+    one.
+    """
     if callable(rule) or isinstance(rule, str):
         return True
     is_tuple = isinstance(rule, (list, tuple)) and len(rule) in (2, 3)

@@ -118,11 +118,12 @@ def take_reads(
     ImportRefusedError if the model has no such foreign keys, or if the first start is so long ago
     that importing again could hide what is new.
 
-    For categories with positions, and their boards, `read_until` is the name of the time up to which
-    a row says that it is read. Then the times decide what is unread. `category` may be a generic
-    foreign key; a row without an object then stands for everything of its model. With `all_of`, the
-    label of a model, each row stands for everything of that model. `published` names the time of a
-    category's last post: fields of the category, of which the first that has a value counts.
+    For categories with positions, and their boards, `read_until` is the name of the time up to
+    which a row says that it is read. Then the times decide what is unread. `category` may be a
+    generic foreign key; a row without an object then stands for everything of its model. With
+    `all_of`, the label of a model, each row stands for everything of that model. `published` names
+    the time of a category's last post: fields of the category, of which the first that has a value
+    counts.
     """
     model = model_with_label(label)
     if model is None:
@@ -282,7 +283,9 @@ def _enter_threads(
 
 
 def _form_of_threads(model: type[models.Model], field_names: Iterable[str]) -> "Threads | None":
-    """Returns the form of the model's read state; None if it has no positions, or not these times."""
+    """Returns the form of the model's read state; None if it has no positions, or not these
+    times.
+    """
     if all(_has_time(model, name) for name in field_names):
         return _positions_of(model)
     return None
@@ -386,7 +389,9 @@ def _times(
 
 
 def _existing_subjects(marks: Iterable[Mark]) -> dict[tuple[type[models.Model] | None, Any], str]:
-    """Returns the subjects of the objects that exist, by model and by primary key as in the mark."""
+    """Returns the subjects of the objects that exist, by model and by primary key as in the
+    mark.
+    """
     pks_by_model: defaultdict[type[models.Model], set[Any]] = defaultdict(set)
     for mark in marks:
         if mark.model is not None and mark.pk is not None:

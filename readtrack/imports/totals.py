@@ -1,5 +1,5 @@
-"""Imports a list of totals: a CSV file with the views that another counter has counted, or an export
-of GoatCounter.
+"""Imports a list of totals: a CSV file with the views that another counter has counted, or an
+export of GoatCounter.
 """
 
 import csv

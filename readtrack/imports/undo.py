@@ -1,4 +1,6 @@
-"""Taking back what the import of a file has added, exactly once, even if it is killed and repeated."""
+"""Taking back what the import of a file has added, exactly once, even if it is killed and
+repeated.
+"""
 # The steps: docs/explanation/imports.md
 
 from collections import Counter, defaultdict

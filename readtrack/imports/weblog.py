@@ -64,7 +64,9 @@ def _pattern_of(path: str) -> str:
 
 
 class _CountedBefore:
-    """Tells which lines of a log have counted by an earlier import of it. Ask in the order of lines."""
+    """Tells which lines of a log have counted by an earlier import of it. Ask in the order of
+    lines.
+    """
 
     def __init__(self, earlier: logs.Earlier) -> None:
         self._ranges: Iterator[ledger.CountedRange] = ledger.counted_ranges(
@@ -73,7 +75,9 @@ class _CountedBefore:
         self._range = next(self._ranges, None)
 
     def time_of(self, end: int) -> int:
-        """Returns when the line that ends there was added (µs of Redis's clock); 0 if it was not."""
+        """Returns when the line that ends there was added (µs of Redis's clock); 0 if it was
+        not.
+        """
         while self._range is not None and self._range.end < end:
             self._range = next(self._ranges, None)
         if self._range is None or end <= self._range.start:

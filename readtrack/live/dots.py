@@ -84,7 +84,9 @@ def name_of(live_dots: LiveDots) -> str:
 
 
 def parse(query: str) -> LiveDots | None:
-    """Returns the live dots whose name is the query of an address; None for a name that is not ours."""
+    """Returns the live dots whose name is the query of an address; None for a name that is not
+    ours.
+    """
     if len(query) > LONGEST_NAME:
         return None
     try:

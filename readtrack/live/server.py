@@ -52,7 +52,9 @@ class Client:
         return [(self.live_dots.prefix, subject) for subject in self.live_dots.subjects]
 
     def take(self, publication: Publication) -> None:
-        """Keeps the publication for the page. Of several in a category only the last one matters."""
+        """Keeps the publication for the page. Of several in a category only the last one
+        matters.
+        """
         self.news[publication.subject] = publication.time
         self._work.set()
 
@@ -186,7 +188,9 @@ class Events:
             client.leave()
 
     def _hear_signals(self) -> None:
-        """Ends the streams at the signals that end a server, which would wait for them otherwise."""
+        """Ends the streams at the signals that end a server, which would wait for them
+        otherwise.
+        """
         if self._hears_signals:
             return
         self._hears_signals = True

@@ -24,7 +24,9 @@ def live(context: Any, *, title: bool = False, badge: bool = False) -> str:
 
 
 def _attributes(*, has_title: bool, has_badge: bool) -> SafeString:
-    """Returns the attributes of the script's tag that say how the page's dots are kept up to date."""
+    """Returns the attributes of the script's tag that say how the page's dots are kept up to
+    date.
+    """
     attributes = format_html(' data-news="{}"', reverse("readtrack:news"))
     events = options.events()
     if events:

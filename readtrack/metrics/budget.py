@@ -64,7 +64,9 @@ class SiteSize:
 
 @dataclass(frozen=True, slots=True)
 class DayRows:
-    """The rows in SQL that objects get on a day, by the values of dimensions and stages of funnels."""
+    """The rows in SQL that objects get on a day, by the values of dimensions and stages of
+    funnels.
+    """
 
     rows: int
     each: int  # bytes, with the indexes

@@ -25,7 +25,9 @@ def check_setting() -> list[checks.CheckMessage]:
 
 
 def check_private_networks() -> list[checks.CheckMessage]:
-    """Checks that private networks, in which the site's own proxies may be, are no key by themselves."""
+    """Checks that private networks, in which the site's own proxies may be, are no key by
+    themselves.
+    """
     if "token" in conf.of_part("METRICS"):
         return []
     private = [str(network) for network in scrapers.rules().networks if network.is_private]

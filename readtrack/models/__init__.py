@@ -54,8 +54,9 @@ class SubjectRow(OwnRow):
 
 
 class PendingPublication(OwnRow):
-    """A publication that SQL's copy of the read state may not have. It is written in the transaction
-    of the post, sent to Redis on commit, and deleted once SQL has a later copy of the category.
+    """A publication that SQL's copy of the read state may not have. It is written in the
+    transaction of the post, sent to Redis on commit, and deleted once SQL has a later copy of the
+    category.
     """
 
     # Made by Python and not by the database, so that a row can be deleted without reading it first.

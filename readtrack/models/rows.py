@@ -1,7 +1,7 @@
 """Rows that are read past caches of the ORM.
 
-The flush writes by SQL of its own, of which such a cache learns nothing. So it would answer with old
-counts, and the flush would take them for those of the database.
+The flush writes by SQL of its own, of which such a cache learns nothing. So it would answer with
+old counts, and the flush would take them for those of the database.
 """
 
 from typing import TypeVar

@@ -1,4 +1,6 @@
-"""The objects that are furthest below what is usual at their age, among what was published of late."""
+"""The objects that are furthest below what is usual at their age, among what was published of
+late.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple

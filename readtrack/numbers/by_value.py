@@ -219,6 +219,8 @@ def only_chosen(scope: Scope, hashes: Hashes) -> Hashes:
 def gains_of_objects(
     objects: Objects, kinds: Sequence[str], periods: Sequence[Days]
 ) -> Sequence[Hashes]:
-    """Returns what the objects of the scope gained in each period, by kind and label of the model."""
+    """Returns what the objects of the scope gained in each period, by kind and label of the
+    model.
+    """
     columns = [subject_column(subject) for subject in objects.first]
     return day_breakdowns.gains(columns, kinds, periods)

@@ -42,7 +42,9 @@ class People(NamedTuple):
 
 
 class GainedByPoint(NamedTuple):
-    """The numbers that an object gained in each point. The keys are indexes of `Bounds.first_hours`."""
+    """The numbers that an object gained in each point. The keys are indexes of
+    `Bounds.first_hours`.
+    """
 
     views: Mapping[int, int]
     reads: Mapping[int, int]
@@ -82,7 +84,8 @@ class GroupRow(NamedTuple):
 class ChartData:
     """The numbers of the whole scope by point, and what the page says beside them."""
 
-    # Beside each point; None where there is nothing to compare. Empty if the periods are not compared.
+    # Beside each point; None where there is nothing to compare. Empty if the periods are not
+    # compared.
     points_before: Sequence[Counts | None]
     points: Sequence[Counts]
     total_before: Counts | None  # None if the periods are not compared
@@ -101,8 +104,8 @@ class ChartData:
 
 
 class PeriodHashes(NamedTuple):
-    """Hashes of the period, of the part that is compared, and of the period before; None for this one
-    if they are not compared.
+    """Hashes of the period, of the part that is compared, and of the period before; None for this
+    one if they are not compared.
     """
 
     now: Hashes
@@ -111,8 +114,8 @@ class PeriodHashes(NamedTuple):
 
 
 class PeriodStages(NamedTuple):
-    """Stages of the period, of the part that is compared, and of the period before; None for this one
-    if they are not compared.
+    """Stages of the period, of the part that is compared, and of the period before; None for this
+    one if they are not compared.
     """
 
     now: Sequence[Stage]

@@ -1,4 +1,5 @@
-"""What is known of an object beside its numbers: when it was published, its category and its author.
+"""What is known of an object beside its numbers: when it was published, its category and its
+author.
 
 Nothing here costs a query: what is not loaded is left out.
 """

@@ -162,7 +162,8 @@ def titles(rows: Rows, *, row_limit: int, known: Mapping[str, Any]) -> dict[tupl
     """Returns the rows of the categories, and the names of the authors, by kind and name.
 
     Those that are deleted are left out. Makes one query for each model of categories, and one for
-    all authors. `row_limit` is 0 for all rows. `known` has the categories that are loaded, by subject.
+    all authors. `row_limit` is 0 for all rows. `known` has the categories that are loaded, by
+    subject.
     """
     titles: dict[tuple[str, str], Any] = {}
     limit = SHOWN if row_limit else None

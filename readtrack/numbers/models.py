@@ -123,8 +123,8 @@ class BreakdownHistory(SubjectRow):
 
 
 class DayBreakdown(SubjectRow):
-    """By how much one field of an object's hashes rose on a day of TIME_ZONE: a value of a dimension,
-    or a stage of the funnel.
+    """By how much one field of an object's hashes rose on a day of TIME_ZONE: a value of a
+    dimension, or a stage of the funnel.
 
     The rows of several days or objects are added up. Those of all objects of a model together are
     in BreakdownHistory, by the hour.

@@ -50,8 +50,8 @@ class Ranked(NamedTuple):
 
 
 class PeriodViews(NamedTuple):
-    """Views by subject or label: of the period, of the one before, and of the part of the period that
-    is compared with it (both empty if they are not compared).
+    """Views by subject or label: of the period, of the one before, and of the part of the period
+    that is compared with it (both empty if they are not compared).
     """
 
     now: dict[str, int]
@@ -152,8 +152,9 @@ class Objects:
     def _find_hardly_read(self) -> kept.Found:
         """Finds the objects that were opened often and of which the smallest share was read.
 
-        They are CANDIDATES of those in a list. Makes two queries: for the views of the period, and for
-        the reads, which are not looked for in a list, because few reads are in no list of reads.
+        They are CANDIDATES of those in a list. Makes two queries: for the views of the period, and
+        for the reads, which are not looked for in a list, because few reads are in no list of
+        reads.
         """
         hours = self.scope.span.hours
         since = 0 if self.scope.is_all_time else hours.start
@@ -333,7 +334,9 @@ class Objects:
         return [column.removeprefix(history.of_reads("")) for column in columns[:MOST]]
 
     def _views_in_periods(self, order: Order) -> PeriodViews:
-        """Returns the views of the best subjects, out of a list if there is one, else of history."""
+        """Returns the views of the best subjects, out of a list if there is one, else of
+        history.
+        """
         hours = self.scope.span.hours
         # The lists lack the running hour. The trending list has it, but knows no filters.
         if self.scope.is_listed and self.scope.is_of_a_day:

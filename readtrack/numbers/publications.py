@@ -26,8 +26,8 @@ MOST_DAYS = 14  # of a period; in a longer one the notes of nearly every day wou
 def notes_of(scope: Scope) -> Mapping[date, list[DayNote]]:
     """Returns the notes about publications in the period by day.
 
-    An object's own publication costs no query. Those of the site, of a category or of an author cost
-    two for each model whose `publication_notes` is not 0.
+    An object's own publication costs no query. Those of the site, of a category or of an author
+    cost two for each model whose `publication_notes` is not 0.
     """
     notes: defaultdict[date, list[DayNote]] = defaultdict(list)
     if "object" in scope.chosen:
@@ -71,7 +71,9 @@ def _notes_of_model(model: type[Model], scope: Scope) -> Iterator[tuple[date, Da
 
 
 def _published_in(scope: Scope, model: type[Model]) -> dict[date, list[Any]]:
-    """Returns the primary keys of what was published in the period, by day; nothing if too much was."""
+    """Returns the primary keys of what was published in the period, by day; nothing if too much
+    was.
+    """
     field = published_field(model)
     if field is None:
         return {}

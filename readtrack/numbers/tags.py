@@ -39,7 +39,8 @@ def most_viewed(of: Any, limit: int = 10, days: int | None = None, by: By | None
     Each has its number as `in_period`. Without `days` they are those of all time. A queryset may
     stand in place of the model's name. With `by="visitors"` they are those with the most new
     visitors, with `by="reads"` the most read, with `by="seen"` those with the most views that were
-    seen. By default they are those with the most views, or seen views where 'rank_by' of NUMBERS says so.
+    seen. By default they are those with the most views, or seen views where 'rank_by' of NUMBERS
+    says so.
     """
     if days not in (None, *DAYS):
         listed = ", ".join(map(str, DAYS))
@@ -85,7 +86,9 @@ def panel(context: Any, obj: Any) -> SafeString:
 
 
 def read_count(obj: Any) -> int | str:
-    """`{% read_count post %}` shows how often the text was really read. Each asks Redis for itself."""
+    """`{% read_count post %}` shows how often the text was really read. Each asks Redis for
+    itself.
+    """
     if not Placeholder.of(COUNT, obj):  # has no counts; with DEBUG that is logged
         return ""
     return asked(lambda: reads(obj))

@@ -65,7 +65,9 @@ def in_language(language: str) -> AbstractContextManager[None]:
 def _element(
     placeholder: Placeholder, state: PageState, *, render_items: Callable[[int, int | None], str]
 ) -> str:
-    """Returns the HTML of a placeholder; "" for the tags of `if_unread`, and for what a part renders."""
+    """Returns the HTML of a placeholder; "" for the tags of `if_unread`, and for what a part
+    renders.
+    """
     if placeholder.kind in OF_COUNTS:
         return _count(state.views[placeholder.subject], placeholder)
     if placeholder.kind in {DOT, UNREAD}:

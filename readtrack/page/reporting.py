@@ -43,8 +43,8 @@ class Reporting:
         raise NotImplementedError
 
     def takes_over(self, request: HttpRequest, *, is_shared: bool) -> bool:
-        """Returns True if the views and reads of a page are left to the report on it. It is the same
-        for everybody, or may be reported later.
+        """Returns True if the views and reads of a page are left to the report on it. It is the
+        same for everybody, or may be reported later.
         """
         raise NotImplementedError
 

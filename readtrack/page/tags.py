@@ -83,8 +83,8 @@ def branches(
 ) -> SafeString:
     """Returns both branches of `if_unread` between placeholders.
 
-    `unread` and `read` are functions that render the branches, `tag` is for the log. For an object without read state
-    only `read` is rendered.
+    `unread` and `read` are functions that render the branches, `tag` is for the log. For an object
+    without read state only `read` is rendered.
     """
     start = Placeholder.of(IF, obj, tag=tag)
     if start is None:

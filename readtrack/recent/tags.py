@@ -13,8 +13,8 @@ from readtrack.store.circuit import fail_open
 
 
 def recently_viewed(context: Any, limit: int = 5, of: str = "") -> list[Any]:
-    """`{% recently_viewed limit=5 as posts %}` sets the objects that the reader opened last, without
-    the one that the page itself shows: `{{ post.opened_at }}`.
+    """`{% recently_viewed limit=5 as posts %}` sets the objects that the reader opened last,
+    without the one that the page itself shows: `{{ post.opened_at }}`.
 
     `of="blog.Post"` makes it a single model. There are none in a page that is the same for
     everybody. Each tag takes a round trip, and a query for each model.

@@ -1,4 +1,5 @@
-"""The functions with which a site reads counts, visitors, read state and trends. Nothing here writes.
+"""The functions with which a site reads counts, visitors, read state and trends. Nothing here
+writes.
 
 `views` and `unread` are for pages: while Redis is down they return SQL's counts and no dots. What
 is read of a period is in `readtrack.numbers.reports`.

@@ -108,8 +108,8 @@ def has_seen(user: Any, obj: Model, *, at: datetime | None = None) -> bool:
     """Returns True if the signed-in user has viewed the object.
 
     The strategies "set" and "bitmap" know whether the user ever viewed it; they know no days, so
-    `at` is not possible. "daily" knows about the day of `at` (in TIME_ZONE), which is today by default, or
-    may be yesterday. Raises UniquesError for anything else, and redis.RedisError.
+    `at` is not possible. "daily" knows about the day of `at` (in TIME_ZONE), which is today by
+    default, or may be yesterday. Raises UniquesError for anything else, and redis.RedisError.
     """
     if user is None or not user.is_authenticated:
         return False

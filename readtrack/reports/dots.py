@@ -27,9 +27,9 @@ def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     """Returns the number of new items in each object for the user, in one round trip.
 
     With the form "bitmap" it is 0 or 1. Of a form of a part that stops to count, a number above the
-    highest stands for more. It is 0 for an anonymous user, for a user whose id is out of bounds, and
-    for an object without read state or whose `has_news` is false. Raises TypeError if `user` is no
-    user of this site.
+    highest stands for more. It is 0 for an anonymous user, for a user whose id is out of bounds,
+    and for an object without read state or whose `has_news` is false. Raises TypeError if `user` is
+    no user of this site.
     """
     subjects = {obj: subject_of(obj) for obj in listed(objs)}
     pk = readers.id_of(user)

@@ -8,8 +8,9 @@ from readtrack.subjects import AnyModel
 
 
 def most_viewed(of: "type[AnyModel] | QuerySet[AnyModel]", limit: int = 10) -> list[AnyModel]:
-    """Returns the rows of a model or of a queryset with the most views, by SQL's counts, most viewed
-    first. Leaves out rows without views. Raises TypeError for a model whose views are not counted.
+    """Returns the rows of a model or of a queryset with the most views, by SQL's counts, most
+    viewed first. Leaves out rows without views. Raises TypeError for a model whose views are not
+    counted.
     """
     rows = of._default_manager.all() if isinstance(of, type) else of
     if problem := subjects.why_not_counted(rows.model):

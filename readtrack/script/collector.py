@@ -1,5 +1,5 @@
-"""Which reports of page scripts may be answered before Django's stack, where there are no sessions, no
-middlewares of the site and no URL resolver. `wsgi.py` and `asgi.py` answer them.
+"""Which reports of page scripts may be answered before Django's stack, where there are no sessions,
+no middlewares of the site and no URL resolver. `wsgi.py` and `asgi.py` answer them.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -46,15 +46,17 @@ class Collector:
 
 
 def handler_of(view: Callable[..., Any]) -> Any:
-    """Returns a function, or a coroutine function as the view is one, that returns the response to a
-    report: recorded and filled in by the middleware, as in Django's stack.
+    """Returns a function, or a coroutine function as the view is one, that returns the response to
+    a report: recorded and filled in by the middleware, as in Django's stack.
     """
     middleware: Any = ReadTrackMiddleware(view)
     return convert_exception_to_response(middleware)
 
 
 def asks_sql(response: HttpResponseBase) -> bool:
-    """Returns True if the answer may have asked SQL, so that connections have to be looked after."""
+    """Returns True if the answer may have asked SQL, so that connections have to be looked
+    after.
+    """
     return not getattr(response, "content", b"").startswith(NO_ELEMENTS)
 
 
@@ -66,7 +68,9 @@ def headers_of(response: Any) -> list[tuple[str, str]]:
 
 @cached_setting("ROOT_URLCONF", "FORCE_SCRIPT_NAME", maxsize=1)
 def _path() -> str:
-    """Returns the path of the script below the script name; "" for a site without readtrack's URLs."""
+    """Returns the path of the script below the script name; "" for a site without readtrack's
+    URLs.
+    """
     try:
         address = reverse("readtrack:page")
     except NoReverseMatch:
@@ -76,8 +80,8 @@ def _path() -> str:
 
 @cached_setting("INSTALLED_APPS")
 def needs_stack() -> bool:
-    """Returns True if functions of the site look at each request, which expect of it what the site's
-    middlewares do. Then all reports go through Django.
+    """Returns True if functions of the site look at each request, which expect of it what the
+    site's middlewares do. Then all reports go through Django.
     """
     return bool(
         keys.tenant_function()

@@ -58,7 +58,8 @@ class Reading(NamedTuple):
         subject = self.subject
         identities = hit.visitor.identities
         if hit.visitor.new_cookie:
-            # A browser that reports without a cookie keeps none, so nobody will have the new id again.
+            # A browser that reports without a cookie keeps none, so nobody will have the new id
+            # again.
             identities = identities[1:]
         key_names, arguments = recording.of_hash(hit, (keys.reading.family, subject))
         tag = core_keys.tag(subject)

@@ -16,7 +16,9 @@ Application = Callable[..., Iterable[bytes]]
 
 
 class _Request(WSGIRequest):
-    """A report. Nobody asks for the type of its body, which would take as long as to read its token."""
+    """A report. Nobody asks for the type of its body, which would take as long as to read its
+    token.
+    """
 
     def _set_content_type_params(self, meta: Any) -> None:
         self.content_type = "text/plain"

@@ -183,8 +183,8 @@ def page_of(token: str, *, max_age: int | None = None) -> TokenPage | None:
     return page
 
 
-# All who get a page out of a shared cache send the same token. To open one takes as long as to count
-# its view.
+# All who get a page out of a shared cache send the same token. To open one takes as long as to
+# count its view.
 @cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS", maxsize=256)
 def _page_of(token: str, salt: str) -> TokenPage | None:
     """Returns the page with that token, of any age; None for a token that is not ours."""

@@ -98,7 +98,9 @@ def answer_report(request: HttpRequest) -> HttpResponse:
 
 
 def _page_of(report: SentReport) -> shown.TokenPage | None:
-    """Returns the page that the script reports; None if its token is not ours, or too old to count."""
+    """Returns the page that the script reports; None if its token is not ours, or too old to
+    count.
+    """
     if not report.token:
         return None
     # Dots may be asked for as long as a tab is open.

@@ -38,8 +38,8 @@ def leaving_out(tables: Tables) -> Iterator[None]:
 
 
 def is_newly_absent(error: Exception) -> bool:
-    """Returns True if the error is that of a table of the app which is absent, and which the present
-    work does not leave out.
+    """Returns True if the error is that of a table of the app which is absent, and which the
+    present work does not leave out.
     """
     return vendors.is_missing_table(error) and bool(absent_tables() - _left_out.get())
 

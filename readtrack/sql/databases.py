@@ -225,7 +225,9 @@ def is_down(connection: BaseDatabaseWrapper) -> bool:
 
 
 def is_pooled(connection: BaseDatabaseWrapper) -> bool:
-    """Returns True if a pooler of connections, such as PgBouncer, is known to be before the database."""
+    """Returns True if a pooler of connections, such as PgBouncer, is known to be before the
+    database.
+    """
     return vendors.vendor_of(connection).is_pooled(connection)
 
 

@@ -217,8 +217,8 @@ def _subject_of_text(model: type[Model], pk: str) -> str:
 
 
 def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, RowCounts]]:
-    """Returns the rows of the queryset with the most stored views, each with its counts, most viewed
-    first.
+    """Returns the rows of the queryset with the most stored views, each with its counts, most
+    viewed first.
 
     SubjectCount has no foreign key to the rows of other models, so these are not joined in SQL: if
     a filter leaves few rows, all their counts are read. Otherwise the counts are read, highest

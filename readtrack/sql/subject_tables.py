@@ -49,8 +49,8 @@ def prefixes_of(model: type[SubjectRow]) -> list[str]:
 
 
 def delete(subjects: Iterable[str], *, kept_with: str) -> None:
-    """Deletes the rows about the subjects, under all their names, from the tables that are kept with
-    their "counts" or with their "read state". Raises django.db.Error.
+    """Deletes the rows about the subjects, under all their names, from the tables that are kept
+    with their "counts" or with their "read state". Raises django.db.Error.
     """
     subjects = list(subjects)
     for model in every():

@@ -14,7 +14,8 @@ from typing import Any
 from django.db import DataError, Error, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-# Deadlock and serialization failure of PostgreSQL; changed record and deadlock of MySQL and MariaDB.
+# Deadlock and serialization failure of PostgreSQL; changed record and deadlock of MySQL and
+# MariaDB.
 CONFLICTS: frozenset[Any] = frozenset({"40P01", "40001", 1020, 1213})
 LOCK_TIMEOUTS: frozenset[Any] = frozenset({"55P03", 1205})
 # Texts that the character set of a column lacks, in a comparison and in an INSERT of MySQL.
@@ -69,7 +70,8 @@ class Vendor:
         return f"{self.replace_on_conflict(keys, values)} WHERE {is_lower}"
 
     def add_on_conflict(self, table: str, keys: Sequence[str], values: Sequence[str]) -> str:
-        """Returns the end of an INSERT, for rows that exist already: the values are added to theirs.
+        """Returns the end of an INSERT, for rows that exist already: the values are added to
+        theirs.
 
         `keys` and `values` are the quoted names of columns.
         """
@@ -226,7 +228,9 @@ class MySQL(Vendor):
         return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
 
     def add_on_conflict(self, table: str, keys: Sequence[str], values: Sequence[str]) -> str:
-        """Returns the end of an INSERT, for rows that exist already: the values are added to theirs."""
+        """Returns the end of an INSERT, for rows that exist already: the values are added to
+        theirs.
+        """
         changes = [f"{column} = {column} + VALUES({column})" for column in values]
         return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
 

@@ -31,7 +31,8 @@ class BusyError(SilentError):
 
 
 class Circuit:
-    """Opens when Redis fails. While it is open, callers do not ask Redis, except one that tries again.
+    """Opens when Redis fails. While it is open, callers do not ask Redis, except one that tries
+    again.
 
     After the first failure the next caller tries at once, because one slow answer is no outage.
     After each failed try the pause doubles, from TIMEOUT to `longest_pause` seconds.
@@ -94,9 +95,9 @@ class Circuit:
     def note_wait(self, waited: float) -> None:
         """Notes how long a page waited for Redis (s) that got all answers in time.
 
-        Opens the circuit for `longest_pause` seconds if all pages of the last TIMEOUT seconds waited for
-        more than half of TIMEOUT. One slow moment, such as a fork of Redis, does not open it,
-        because views would be lost.
+        Opens the circuit for `longest_pause` seconds if all pages of the last TIMEOUT seconds
+        waited for more than half of TIMEOUT. One slow moment, such as a fork of Redis, does not
+        open it, because views would be lost.
         """
         now = time.monotonic()
         if waited <= conf.TIMEOUT / 2:

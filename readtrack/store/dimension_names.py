@@ -1,4 +1,6 @@
-"""The names of dimensions, past ones too: counts by a dimension that is gone are removed from Redis."""
+"""The names of dimensions, past ones too: counts by a dimension that is gone are removed from
+Redis.
+"""
 
 from collections.abc import Collection, Sequence
 from typing import Any

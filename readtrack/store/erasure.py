@@ -30,9 +30,9 @@ class KnownNumber(NamedTuple):
 def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object] = int) -> Erased:
     """Erases the data that Redis has about the user with that primary key. Returns how much it was.
 
-    With `is_dry_run` it changes nothing, and returns how much would be erased. `progress` is
-    called with the number of keys looked at since the last call. Raises redis.RedisError. After an
-    error, call it again; it erases what is still there.
+    With `is_dry_run` it changes nothing, and returns how much would be erased. `progress` is called
+    with the number of keys looked at since the last call. Raises redis.RedisError. After an error,
+    call it again; it erases what is still there.
     """
     visitor = user_id(pk)
     number = number_of(pk)

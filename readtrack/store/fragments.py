@@ -1,8 +1,9 @@
 """Lua of the installed parts, joined into the scripts that count views.
 
-A line such as `-- parts: counted` in a script is replaced by what the installed parts do there, in the
-order of INSTALLED_APPS. So a part that is not installed costs a view nothing: no key, no argument and
-no line of Lua. All processes of a site have the same apps, so their scripts have the same digest.
+A line such as `-- parts: counted` in a script is replaced by what the installed parts do there, in
+the order of INSTALLED_APPS. So a part that is not installed costs a view nothing: no key, no
+argument and no line of Lua. All processes of a site have the same apps, so their scripts have the
+same digest.
 """
 
 import re

@@ -147,7 +147,8 @@ class Connections:
     def _wait_for_one(self, taken_before: int, error: Exception) -> Any:
         """Returns a connection once one of those that were `taken_before` is free.
 
-        The error is why there are no more. Raises BusyError if none is free in time, and the error if all of them broke.
+        The error is why there are no more. Raises BusyError if none is free in time, and the error
+        if all of them broke.
         """
         page = present_page.get()
         seconds = self._patience if page is None else min(self._patience, page.seconds_left)

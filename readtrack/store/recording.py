@@ -97,7 +97,9 @@ def _marks(hit: Hit) -> list[Call[tuple[str, ...]]]:
 
 
 def _reckoned_beginning(hit: Hit) -> int:
-    """Returns when the page began by what is known of Redis's clock (µs); 0 if that is not reckoned."""
+    """Returns when the page began by what is known of Redis's clock (µs); 0 if that is not
+    reckoned.
+    """
     if hit.began is None or keys.test_prefix():
         return 0
     return clock.at(hit.began)
@@ -120,8 +122,8 @@ def _results_of(calls: Sequence[Call[Any]]) -> tuple[Any, ...]:
 
 
 def _marked_again(hit: Hit, read: Sequence[str], *, page_began: int) -> list[str]:
-    """Marks again those of the hit's categories that are still unread, if this process was wrong about
-    the time when the page began. Returns the categories that are read now.
+    """Marks again those of the hit's categories that are still unread, if this process was wrong
+    about the time when the page began. Returns the categories that are read now.
 
     `page_began` is that time (µs of Redis's clock) as it was reckoned before the round trip. A
     category stays unread if it was published to after that time. The answers of the round trip may

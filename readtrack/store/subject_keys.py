@@ -63,7 +63,9 @@ def slots(row: keys.Key, *, at: datetime) -> list[dict[str, str]]:
 
 
 def _values(piece: str, lifetime: int, at: datetime) -> Sequence[str]:
-    """Returns the values that a piece of the names of keys may have, by the lifetime of the keys (s)."""
+    """Returns the values that a piece of the names of keys may have, by the lifetime of the keys
+    (s).
+    """
     if piece == "dimension":
         return parts.dimensions()
     if piece == "minute":

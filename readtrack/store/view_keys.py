@@ -15,7 +15,8 @@ from readtrack.store.keys import Key
 class ViewKeys(NamedTuple):
     """The keys of a model's views in a minute. The subject or visitor is still missing at the end.
 
-    The keys `unsettled`, `bucket`, `changed`, `minute_visitors` and those of `of_model` are complete.
+    The keys `unsettled`, `bucket`, `changed`, `minute_visitors` and those of `of_model` are
+    complete.
     """
 
     rate: str

@@ -29,7 +29,8 @@ def carry(
     *,
     renamed: Callable[[str], str] = str,
 ) -> list[str]:
-    """Adds what a key has to the keys where it belongs, and returns their names. See `KeysOfPart.carry`.
+    """Adds what a key has to the keys where it belongs, and returns their names. See
+    `KeysOfPart.carry`.
 
     The key itself stays. `renamed` returns the new name of a label or a subject. Raises
     redis.RedisError.

@@ -1,4 +1,6 @@
-"""The models of the boards that threads are in, by the foreign keys that `boards` in MODELS names."""
+"""The models of the boards that threads are in, by the foreign keys that `boards` in MODELS
+names.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -61,7 +63,9 @@ def models_in_boards() -> Iterator[type[Model]]:
 
 @cached_setting("INSTALLED_APPS")
 def thread_labels() -> dict[str, list[str]]:
-    """Returns the labels of the models whose rows are in boards, by the label of the boards' model."""
+    """Returns the labels of the models whose rows are in boards, by the label of the boards'
+    model.
+    """
     labels: dict[str, list[str]] = {}
     for model in models_in_boards():
         for board in board_paths(model).values():

@@ -442,7 +442,9 @@ def _published_at(answer: Sequence[Any]) -> int:
 
 
 def _news(answer: Sequence[Any] | None) -> NewsOfReader:
-    """Returns what the script unread_news.lua answers. A Redis that has not begun answers nothing."""
+    """Returns what the script unread_news.lua answers. A Redis that has not begun answers
+    nothing.
+    """
     if answer is None:
         return NewsOfReader(0, is_cut=False, posts=())
     position, is_cut, *posts = answer

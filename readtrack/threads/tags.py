@@ -12,7 +12,8 @@ def first_unread(context: Any, rows: Any, of: Any = None, written: str = "") -> 
     None: for a link that jumps there.
 
     It needs `"read_state": "positions"`. For a queryset, `of=thread` names the thread. The options
-    are those of `first_unread` in `readtrack.threads.reports`. Each tag takes a round trip and a query.
+    are those of `first_unread` in `readtrack.threads.reports`. Each tag takes a round trip and a
+    query.
     """
     user = tags.user_of(context)
     return asked(lambda: reports.first_unread(user, rows, of=of, written=written))

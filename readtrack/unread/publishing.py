@@ -185,8 +185,8 @@ def categories_of(
 def _linked(post: Model, field: "ManyToManyField[Any, Any]", *, using: str | None) -> list[Any]:
     """Returns the primary keys of the rows that the field links to the post.
 
-    The post's own manager is not asked: that of django-modelcluster answers with what is still to be
-    linked, and a further signal tells of that.
+    The post's own manager is not asked: that of django-modelcluster answers with what is still to
+    be linked, and a further signal tells of that.
     """
     links: Any = field.remote_field.through
     rows = every_row(links, using=using).filter(**{field.m2m_field_name(): post})

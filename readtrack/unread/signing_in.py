@@ -43,7 +43,9 @@ def _forget(anonymous: Reader) -> dict[str, int]:
 
 
 def _portions_of_categories() -> Iterator[Sequence[str]]:
-    """Yields the subjects of the newest categories of each model, in portions that one call can take."""
+    """Yields the subjects of the newest categories of each model, in portions that one call can
+    take.
+    """
     for model in subjects.read_state_models():
         # Read state that is kept by reader is none of anonymous readers.
         if not read_state.knows_readers(subjects.label_of(model)):

@@ -1,1 +1,3 @@
-"""Wagtail: pages are counted, publishing is news, and editors see the numbers in Wagtail's admin."""
+"""Wagtail: pages are counted, publishing is news, and editors see the numbers in Wagtail's
+admin.
+"""

@@ -11,8 +11,8 @@ from readtrack.conf import conf
 def may_view_numbers(user: Any, page: Model | None = None) -> bool:
     """Returns True if the user may see the numbers of the page, or (None) of the whole site.
 
-    The rule is that of the dashboard. Instead of `is_staff`, which is about Django's admin, the user
-    needs the permission for Wagtail's admin.
+    The rule is that of the dashboard. Instead of `is_staff`, which is about Django's admin, the
+    user needs the permission for Wagtail's admin.
     """
     if user is None or not user.is_authenticated:
         return False

@@ -32,8 +32,8 @@ def prepare() -> None:
 def _leave_counts_out_of_copies(model: Any) -> None:
     """Makes copies and translations of pages begin at 0.
 
-    Wagtail also copies objects that it made out of a revision. Their counts are plain numbers, as if
-    the site had set them.
+    Wagtail also copies objects that it made out of a revision. Their counts are plain numbers, as
+    if the site had set them.
     """
     missing = [name for name in COUNTS if name not in model.exclude_fields_in_copy]
     model.exclude_fields_in_copy = [*model.exclude_fields_in_copy, *missing]

@@ -50,7 +50,8 @@ def _is_first_publication(page: Any, revision: Any) -> bool:
     # An editor may have set the first date. The revision has the page as it was when it was saved.
     if revision is None or revision.content.get("last_published_at"):
         return False
-    # An older draft may be published after a newer one. Wagtail logs a publication after the signal.
+    # An older draft may be published after a newer one. Wagtail logs a publication after the
+    # signal.
     published_before = PageLogEntry.objects.filter(page=page.pk, action="wagtail.publish")
     return not published_before.exists()
 

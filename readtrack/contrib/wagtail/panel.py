@@ -20,8 +20,8 @@ HEIGHT = 40
 class ReadTrackPanel(Panel):  # type: ignore[misc]  # Wagtail has no types
     """Shows the numbers of the page to those who may see them.
 
-    The app adds it to the tab "Promote". A model with an `edit_handler` of its own names it where it
-    wants it.
+    The app adds it to the tab "Promote". A model with an `edit_handler` of its own names it where
+    it wants it.
     """
 
     def __init__(self, **options: Any) -> None:

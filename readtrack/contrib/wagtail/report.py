@@ -109,7 +109,8 @@ def stored_count(name: str) -> Coalesce:
 
 
 def with_numbers(pages: Iterable[Any]) -> list[Any]:
-    """Returns the pages with `live_views`, `live_visitors` and `last_views`, the views of the last days.
+    """Returns the pages with `live_views`, `live_visitors` and `last_views`, the views of the last
+    days.
 
     Takes the same number of queries for up to 1,000 pages.
     """

@@ -27,7 +27,9 @@ class _Item:
         return render_to_string("readtrack/wagtail/userbar_item.html", context, request=request)
 
     def _wagtail_url(self, user: Any) -> str:
-        """Returns the URL of the report, or of the page's form for those who may not see the report."""
+        """Returns the URL of the report, or of the page's form for those who may not see the
+        report.
+        """
         if may_view_numbers(user):
             return reverse("readtrack_page_views")
         return reverse("wagtailadmin_pages:edit", args=[self.page.pk])

@@ -82,8 +82,8 @@ def _store_portion(subjects: Sequence[str], *, label: str, days: Sequence[date])
 def _united(
     subject_by_name: Mapping[Day, str], stored: Mapping[Day, Union], *, of_model: Day
 ) -> Call[dict[Day, Union]]:
-    """Unites Redis's visitors of the objects on one day with those that SQL has stored, and those of
-    all objects with the stored ones of their model.
+    """Unites Redis's visitors of the objects on one day with those that SQL has stored, and those
+    of all objects with the stored ones of their model.
 
     The result has them by the names of the rows. A sketch is b"" where SQL has the same.
     """

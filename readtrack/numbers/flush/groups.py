@@ -1,7 +1,8 @@
-"""Adding up what categories, authors and ages gained, and whom categories and authors had as visitors.
+"""Adding up what categories, authors and ages gained, and whom categories and authors had as
+visitors.
 
-It is done by full flushes, from the history of objects. A view counts for the groups that its object
-is in when the view is added up, at most a few hours later.
+It is done by full flushes, from the history of objects. A view counts for the groups that its
+object is in when the view is added up, at most a few hours later.
 """
 
 from collections import Counter, defaultdict

@@ -1,4 +1,6 @@
-"""What a flush stores by time: history, visitors of days, breakdowns, and the lists made of them."""
+"""What a flush stores by time: history, visitors of days, breakdowns, and the lists made of
+them.
+"""
 
 from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence

@@ -24,8 +24,8 @@ class Stage:
 
 
 def funnel(objs: Model | Iterable[Model]) -> list[Stage]:
-    """Returns the stages of the funnel in their order, for one object or for several together, in at
-    most two round trips.
+    """Returns the stages of the funnel in their order, for one object or for several together, in
+    at most two round trips.
 
     If the views of an object do not enter the funnel ('funnels' of NUMBERS, `has_funnel`), its live
     views count as the first stage.

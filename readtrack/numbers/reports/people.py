@@ -123,7 +123,9 @@ def by_subject(columns: Collection[str], days: Days) -> defaultdict[str, list[St
 
 
 def most(rows: Sequence[StoredDay]) -> int:
-    """Returns the number of visitors of the day, or block of days, with the most; 0 without days."""
+    """Returns the number of visitors of the day, or block of days, with the most; 0 without
+    days.
+    """
     return max((row.visitors for row in rows), default=0)
 
 

@@ -1,4 +1,6 @@
-"""Objects with the most views, visitors, seen views or reads in a period, and the views of objects in it."""
+"""Objects with the most views, visitors, seen views or reads in a period, and the views of objects
+in it.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -74,8 +74,8 @@ class Rated:
     @classmethod
     def of(cls, obj: Model) -> "Rated | None":
         """Returns it without a query; None for an object whose publication is not known."""
-        # In TIME_ZONE, in which flushes computed what is usual. In the zone of the person who looks,
-        # the day of a date would begin at another hour.
+        # In TIME_ZONE, in which flushes computed what is usual. In the zone of the person who
+        # looks, the day of a date would begin at another hour.
         with override(get_default_timezone()):
             published = published_at(obj)
         if published is None or not numbers_options().history or not is_counted(obj.__class__):
@@ -131,13 +131,14 @@ def question(objects: Iterable[Rated]) -> AskedUsual:
 
 
 def usual(obj: Model) -> Usual | None:
-    """Returns the object's views since its publication beside what is usual for its kind at its age.
+    """Returns the object's views since its publication beside what is usual for its kind at its
+    age.
 
     Its kind are the last 100 objects of its section that are at least as old, or of its model if
     the section has fewer than 10. The highest and the lowest quarter of them are left out. None if
-    the model has fewer than 10, too, for an object without a time of publication, in its first hour,
-    and if less than one view is usual. Raises TypeError for an object without counts. Makes one
-    query more than `views`.
+    the model has fewer than 10, too, for an object without a time of publication, in its first
+    hour, and if less than one view is usual. Raises TypeError for an object without counts. Makes
+    one query more than `views`.
     """
     return _usual_of([obj]).get(obj)
 
@@ -170,8 +171,8 @@ def _usual_of(objs: Iterable[AnyModel]) -> dict[AnyModel, Usual]:
 
 
 def usual_hours(of: type[Model] | None = None) -> Mapping[tuple[int, int], Band]:
-    """Returns the usual views of the whole site, or of a model, by weekday (0 is Monday) and hour of
-    the day (0 to 23) of TIME_ZONE.
+    """Returns the usual views of the whole site, or of a model, by weekday (0 is Monday) and hour
+    of the day (0 to 23) of TIME_ZONE.
 
     They are those of the last 8 weeks: the mean of the middle half, with its lowest and highest
     number. Empty for a history of less than 4 weeks. Makes one query.

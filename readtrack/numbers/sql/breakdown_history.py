@@ -89,7 +89,8 @@ def add_sums(
     """Adds the sums of the rows in each of some periods to the gains of that period.
 
     `conditions` are those of the periods, and `label` is the column with the label of the model.
-    Makes one query. A kind and model with a row in any of the periods gets an entry in each of them.
+    Makes one query. A kind and model with a row in any of the periods gets an entry in each of
+    them.
     """
     sums = {
         f"sum_{number}": Sum("count", filter=condition)

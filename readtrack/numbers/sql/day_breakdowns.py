@@ -1,5 +1,5 @@
-"""What the hashes of an object gained by the day of TIME_ZONE, by value of a dimension or stage of a
-funnel.
+"""What the hashes of an object gained by the day of TIME_ZONE, by value of a dimension or stage of
+a funnel.
 
 The gains of whole models are kept by the hour (breakdown_history.py). Those of objects are in a
 table of their own, because there are so many of them: a day is one row for each value, is never

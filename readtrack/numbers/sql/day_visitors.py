@@ -80,8 +80,8 @@ def block_start(day: date, *, length: int) -> date:
 def statement_of(asked: Sequence[AskedDays], *, kind: int) -> tuple[str, list[Any]]:
     """Returns the SQL statement for the rows, and its parameters, for a UNION with other rows.
 
-    Its columns are the kind as given, the day, the subject, the visitors, the sketch and the length.
-    It has no rows if nothing is asked for.
+    Its columns are the kind as given, the day, the subject, the visitors, the sketch and the
+    length. It has no rows if nothing is asked for.
     """
     connection = databases.of(DayVisitors)
     selects = []

@@ -1,8 +1,8 @@
 """What categories, authors and ages of a model's objects gained: their views and reads by the hour,
 by the day and by the month.
 
-Full flushes add these sums up from the history of the objects (`readtrack.numbers.flush.groups`). So they
-can be added up again at any time, and no view counts twice.
+Full flushes add these sums up from the history of the objects (`readtrack.numbers.flush.groups`).
+So they can be added up again at any time, and no view counts twice.
 """
 
 from collections import Counter, defaultdict
@@ -60,8 +60,8 @@ KINDS_OF_MONTHS = [_kind_of_months(kind) for kind in KINDS]
 
 def newest_hour(label: str) -> int | None:
     """Returns the newest hour of which the model has sums; None without sums."""
-    # In a part of its own for each kind, because an index has the newest hour of one kind at once. For
-    # all kinds together the database would read all their rows.
+    # In a part of its own for each kind, because an index has the newest hour of one kind at once.
+    # For all kinds together the database would read all their rows.
     of_kind = databases.statement(BreakdownHistory, "newest_hour_of_kind")
     statement = " UNION ALL ".join([of_kind] * len(KINDS))
     parameters: list[str] = []
@@ -147,7 +147,8 @@ def _with_others(sums: Mapping[HourName, int]) -> Mapping[HourName, int]:
 
 
 def forget(labels: Collection[str], *, since: int) -> None:
-    """Deletes the sums from the day of that hour (since 1970) on, because older history has changed.
+    """Deletes the sums from the day of that hour (since 1970) on, because older history has
+    changed.
 
     The next full flush adds them up again. The caller has to lock the epoch.
     """
@@ -181,7 +182,9 @@ def gains(
 def _querysets(
     labels: Sequence[str], groups: Sequence[str], spans: Sequence[range]
 ) -> "Iterator[QuerySet[Any]]":
-    """Yields a queryset for each part of the ranges that consists of months, of days or of hours."""
+    """Yields a queryset for each part of the ranges that consists of months, of days or of
+    hours.
+    """
     kinds = [kind_of(group, number) for group in groups for number in NUMBERS]
     kinds_of_days = [*map(_kind_of_days, kinds)]
     kinds_of_months = [*map(_kind_of_months, kinds)]
@@ -210,7 +213,9 @@ def _querysets(
 
 
 def _whole_days(span: range) -> range:
-    """Returns the hours of the whole days in a range of hours; an empty range without a whole day."""
+    """Returns the hours of the whole days in a range of hours; an empty range without a whole
+    day.
+    """
     if not span:
         return range(span.start, span.start)
     first_day = local_time.local_day(span.start)

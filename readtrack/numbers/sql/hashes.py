@@ -25,8 +25,8 @@ def breakdowns(hashes: Collection[Name]) -> dict[Name, dict[str, int]]:
 
 
 def of_subjects(subjects: Collection[str], kinds: Collection[str]) -> dict[Name, dict[str, int]]:
-    """Returns the stored counts of the subjects' hashes of these kinds, by kind and subject, then by
-    field.
+    """Returns the stored counts of the subjects' hashes of these kinds, by kind and subject, then
+    by field.
 
     A hash that is not stored is left out. Makes one query.
     """

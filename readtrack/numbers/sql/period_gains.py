@@ -61,8 +61,8 @@ def gains_statement(
 
 
 def subjects_of_every(nth: int, label: str, *, since: int, until: int) -> list[str]:
-    """Returns the subjects of every nth row of the model's objects in these hours, each once, in the
-    order of the database.
+    """Returns the subjects of every nth row of the model's objects in these hours, each once, in
+    the order of the database.
 
     They divide the objects into portions of some `nth` rows.
     """

@@ -1,5 +1,5 @@
-"""Thinning history: the `days` of NUMBERS keep their hours, older days keep one row, and history that is
-older than its `years` is deleted.
+"""Thinning history: the `days` of NUMBERS keep their hours, older days keep one row, and history
+that is older than its `years` is deleted.
 """
 
 from datetime import datetime, timedelta

@@ -92,7 +92,9 @@ def _views_by_hour(label: str, *, since: int, until: int) -> Counter[int]:
 
 
 def _bands(views: Mapping[int, int], hours: range) -> Bands:
-    """Returns the bands by slot. On a day when the clocks change, an hour is missing or there twice."""
+    """Returns the bands by slot. On a day when the clocks change, an hour is missing or there
+    twice.
+    """
     numbers: defaultdict[int, list[int]] = defaultdict(list)
     views_of_days = Counter[date]()
     for hour in hours:

@@ -73,8 +73,8 @@ def marks(
 def _page_time(*, began: float | None, as_of: int | None) -> PageTime:
     """Returns when the page began, by one of the times that `marks` takes.
 
-    With `began`, that is earlier by `stale_for`, because the page may come from a replica or a cache.
-    Redis may be asked for its time. Raises redis.RedisError.
+    With `began`, that is earlier by `stale_for`, because the page may come from a replica or a
+    cache. Redis may be asked for its time. Raises redis.RedisError.
     """
     if began is None:
         return PageTime(began="" if as_of is None else as_of)

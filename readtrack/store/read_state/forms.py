@@ -71,8 +71,8 @@ class Strategy:
     most_counted: int | None = None  # a higher number only says that there are more than that
     keeps_posts = False  # knows which posts are new
     knows_readers = True  # can count the readers of a category
-    # Keeps what each reader has read by the reader, so that `mark_all` and `start` mark all categories
-    # of the model at once.
+    # Keeps what each reader has read by the reader, so that `mark_all` and `start` mark all
+    # categories of the model at once.
     is_by_reader = False
     is_derived = False  # has no state of its own: its dot is made out of those of other categories
     erases = ""  # the method by which erase_read_state.lua removes a reader from a key of this form
@@ -126,8 +126,8 @@ class Strategy:
         that has not begun.
         """
         tag = keys.tag(subjects[0])
-        # The keys are built from the template here, because a call of the row for each key would take
-        # twice as long on a page with many dots.
+        # The keys are built from the template here, because a call of the row for each key would
+        # take twice as long on a page with many dots.
         prefix = keys.prefix()
         template = self.key().template
         key_names = [keys.reads_began(tag)]  # since when the partition has read state
@@ -249,8 +249,8 @@ class Strategy:
         raise NotImplementedError
 
     def loaded_within(self, category: Model) -> list[str] | None:
-        """Returns the subjects of the objects that a loaded category is within; None if that takes a
-        query.
+        """Returns the subjects of the objects that a loaded category is within; None if that takes
+        a query.
         """
         return []
 
@@ -387,8 +387,8 @@ def counted(subjects: Sequence[str], answer: Sequence[int] | None) -> dict[str, 
 
 
 def published_at(answer: Any) -> int:
-    """Returns when something was published by the answer of a script (µs), 0 for a Redis that has not
-    begun.
+    """Returns when something was published by the answer of a script (µs), 0 for a Redis that has
+    not begun.
 
     This process learns the time from it. So the page to which an author is sent begins later than
     the publication by whatever is known of Redis's clock.

@@ -1,8 +1,8 @@
 """The contract of keys of read state that are a part's.
 
 The read state of categories, in the forms of the core, is copied by `copies`. A part with keys of
-other rows says here how a flush stores copies of them, how a Redis that lost them gets them back, and
-where their content goes that belongs elsewhere after a rename or a division of partitions.
+other rows says here how a flush stores copies of them, how a Redis that lost them gets them back,
+and where their content goes that belongs elsewhere after a rename or a division of partitions.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,8 @@ class KeysOfPart:
     """
 
     rows: Sequence[Key] = ()  # of the keys that are copied
-    # Rows of keys that are moved by `carry`, because what a key has may belong to several partitions.
+    # Rows of keys that are moved by `carry`, because what a key has may belong to several
+    # partitions.
     carried: Sequence[Key] = ()
 
     def is_used(self, row: Key, pieces: Mapping[str, str]) -> bool:

@@ -46,8 +46,9 @@ def all_hashes(tag: str) -> list[str]:
 def other_hashes(reader: Reader, tag: str) -> list[str]:
     """Returns the keys of the partition's hashes that cannot have the reader's ordinal.
 
-    A partition has a hash for users, and one for the anonymous readers of each generation. All of them
-    give ordinals out of one sequence, so a script that gives a new one has to count all of them.
+    A partition has a hash for users, and one for the anonymous readers of each generation. All of
+    them give ordinals out of one sequence, so a script that gives a new one has to count all of
+    them.
     """
     hashes_of_reader = hashes_of(reader, tag)
     return [name for name in all_hashes(tag) if name not in hashes_of_reader]
