@@ -37,7 +37,7 @@ def minute_bucket(at: datetime) -> str:
 
 
 def hour_bucket(at: datetime) -> str:
-    """Returns `2026112009`, the bucket of the hour of that time."""
+    """Returns `2026112009`, the bucket of the hour of `at`."""
     return _bucket_of_hour(hour_index(at))
 
 
@@ -59,7 +59,7 @@ def minute_buckets(count: int, *, until: datetime) -> list[str]:
 
 
 def time_of(microseconds: int) -> datetime:
-    """Returns that time of Redis's clock, which is given in µs since 1970, as aware UTC."""
+    """Returns a time of Redis's clock (µs since 1970) as aware UTC."""
     return datetime.fromtimestamp(microseconds / 1_000_000, timezone.utc)
 
 
@@ -87,7 +87,7 @@ def hour_of(microseconds: int) -> int:
 
 
 def bucket_index(bucket: str) -> int:
-    """Returns the `hour_index` of an hour's bucket."""
+    """Returns the hour (since 1970) with that bucket, such as `2026112009`."""
     time = datetime.strptime(bucket, "%Y%m%d%H").replace(tzinfo=timezone.utc)
     return int(time.timestamp()) // SECONDS
 

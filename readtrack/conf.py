@@ -189,7 +189,7 @@ def _apply_change(*, setting: str, **kwargs: Any) -> None:
 
 @cached_setting("DEBUG")
 def explains_pages() -> bool:
-    """Returns True if responses explain themselves.
+    """Returns True if responses get the header X-Readtrack: with DEBUG, or with DEBUG_HEADER.
 
     Cached, because to look it up in `settings` takes as long as all that a page without a subject
     needs.

@@ -25,8 +25,8 @@ COOKIE = "cookie1"
 PLACEHOLDER = "placeholder1"
 
 HINT = (
-    "Upgrade readtrack here. Nothing is lost meanwhile: pages go on counting in Redis, and the flushes"
-    " of the newer version store that."
+    "Upgrade readtrack here. Nothing is lost meanwhile: pages go on counting in Redis, and the"
+    " flushes of the newer version store that."
 )
 
 
@@ -66,6 +66,7 @@ def fields_in(content: Any, *, what: str) -> Sequence[Any]:
 
 @cached_setting()  # once in a process
 def _warn_of_layout(what: str, layout: str) -> None:
+    """Logs that a token of another layout is refused. `what` names the kind of token."""
     logger.warning(
         "%s of layout %s is refused: another version of readtrack made it, and readtrack %s knows"
         " layout %s. While versions are replaced one by one, none may be left out.",

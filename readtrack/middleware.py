@@ -128,7 +128,7 @@ class Identity(NamedTuple):
 
     visitor: visitors.Visitor
     reader: readers.Reader | None
-    stand_in: str  # the id that stood in for the visitor's cookie; "" where none did
+    stand_in: str  # the id that may have stood in for the visitor's cookie; "" for none
 
 
 def _finish(

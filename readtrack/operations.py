@@ -91,7 +91,8 @@ class FollowRename(Operation):
         self._follow(self.after, self.before, schema_editor, from_state)
 
     def _follow(self, before: str, after: str, schema_editor: Any, state: Any) -> None:
-        if getattr(schema_editor, "collect_sql", False):
+        """Moves what is kept about the model from the label `before` to the label `after`."""
+        if getattr(schema_editor, "collect_sql", False):  # `sqlmigrate` only prints statements
             return
         alias = schema_editor.connection.alias
         pks: Iterable[Any] = ()
@@ -124,7 +125,7 @@ def follow_renames(
 
 
 def _follow_ups(operation: Operation, app_label: str) -> Iterator[Operation]:
-    """Yields what follows the names of models that the operation changes."""
+    """Yields a FollowRename for each name of a model that the operation changes."""
     if isinstance(operation, SeparateDatabaseAndState):
         for inner in operation.state_operations:
             yield from _follow_ups(inner, app_label)

@@ -41,7 +41,9 @@ class Job(NamedTuple):
     """Work that has to run by a schedule."""
 
     name: str  # such as "digest"; unique among all jobs
-    interval: float  # seconds between two runs
+    # Seconds between two runs, which may be days. Where Redis was lost, or is gone, it runs
+    # earlier.
+    interval: float
     run: Callable[[], object]
 
 
@@ -199,7 +201,9 @@ class PartConfig(AppConfig):
         return False
 
     def stages(self) -> Sequence[str]:
-        """Returns the stages of the part's funnel in their order, to which visitors take steps."""
+        """Returns the stages that the part adds to the funnel, in their order. Visitors take steps
+        to them.
+        """
         return ()
 
     def trends_by_seen(self) -> bool:
@@ -214,8 +218,8 @@ class PartConfig(AppConfig):
         return None
 
     def effects(self, label: str) -> EffectsOf | None:
-        """Returns the function that tells the effects of a view; None if views of the model with that
-        label have none.
+        """Returns the function that tells the effects of a view; None if views of the model `label`
+        have none.
         """
         return None
 
@@ -263,8 +267,11 @@ class PartConfig(AppConfig):
         return None
 
     def stored_counters(self, names: Sequence[str]) -> "Mapping[str, Stored]":
-        """Returns what SQL stores of those counters that are the part's, by their names in
-        `views:unsettled`. `names` are those of all counters that are no totals.
+        """Returns what SQL stores of the part's own counters, by name, so that the flush can settle
+        them.
+
+        `names` are those of all unsettled counters but totals, such as `funnel:blog.post:42`, also
+        those of other parts, which are to be left out.
         """
         return {}
 
@@ -349,7 +356,9 @@ def values_functions() -> tuple[ValuesOf, ...]:
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
 def stages() -> tuple[str, ...]:
-    """Returns the stages of the funnel; none if no installed part has a funnel."""
+    """Returns the stages of the funnel in their order: those of each installed part, in the order
+    of INSTALLED_APPS.
+    """
     return tuple(stage for part in installed() for stage in part.stages())
 
 

@@ -206,7 +206,7 @@ def _has_schema(schema: str, *, using: str) -> bool:
 
 
 def before_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:
-    """Receives pre_delete of a post, while its links are there, and takes its news back on commit."""
+    """Receives pre_delete of a post, while its links are there. Takes its news back on commit."""
     from readtrack.unread import publishing
 
     publishing.unpublish([instance], using=using)
@@ -226,6 +226,7 @@ def before_insert(
     subject = subject_of(instance)
 
     def make_way() -> None:
+        """Removes from Redis what it still has of a deleted row with the same key."""
         from readtrack.sql import deletions
         from readtrack.store.circuit import fail_open
 

@@ -36,7 +36,7 @@ class ModelOptions:
 
 
 def known_keys() -> tuple[str, ...]:
-    """Returns the keys that an entry of MODELS may have: those of the core and of installed parts."""
+    """Returns the keys that an entry of MODELS may have: of the core, and of installed parts."""
     of_core = [name for name in ModelOptions.__dataclass_fields__ if name != "of_parts"]
     return (*of_core, *parts.model_options())
 

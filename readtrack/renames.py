@@ -48,6 +48,7 @@ def rename_subject(before: str, after: str, *, using: str | None) -> None:
 
 
 def _rename_model_in_sql(before: str, after: str, *, pks: Iterable[Any]) -> None:
+    """Moves what the tables of the core, of parts and of the outboxes have about the model."""
     # A part's tables may come in a later migration than the new name.
     with absent.leaving_out(absent.absent_tables()):
         sql_renaming.rename_model(before, after, pks=pks)
@@ -73,7 +74,7 @@ def _follow_now() -> None:
 
 
 def _follow() -> bool:
-    """Calls `follow`. Returns True, so that a caller with `fail_open` knows that it did not fail."""
+    """Calls `follow`. Returns True, by which `fail_open` tells that it did not fail."""
     follow(is_patient=False)
     return True
 

@@ -60,7 +60,7 @@ def part_of_setting(name: str) -> str:
 
 
 def part_of_form(name: str) -> str:
-    """Returns the part that has a form of read state with that name; "" if no part has."""
+    """Returns the part that has a form of read state called `name`; "" if no part has."""
     return next((part for part, names in PARTS.items() if name in names.forms), "")
 
 

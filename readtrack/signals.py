@@ -7,5 +7,5 @@ from django.dispatch import Signal
 # (None), `error` (the exception).
 redis_failed = Signal()
 
-# Sent when a flush has ended well. Arguments: `sender` (None), `run` (the `FlushRun`, saved).
+# Sent when a flush has ended well. Arguments: `sender` (None), `record` (the `FlushRun`, saved).
 flushed = Signal()

@@ -63,7 +63,7 @@ def why_not_saved(obj: Model) -> str:
 
 
 def subject_of_row(model: type[Model], pk: Any) -> str:
-    """Returns the subject of the row of the model with that primary key.
+    """Returns the subject of the row of the model with the primary key `pk`.
 
     Characters that could break a key or a glob are percent-encoded.
     """
@@ -183,7 +183,7 @@ def subject_column(subject: str) -> str:
 
 @lru_cache(maxsize=256)
 def model_with_label(label: str) -> type[Model] | None:
-    """Returns the model of this site with that label, or None."""
+    """Returns the site's model `label`, or None."""
     with suppress(LookupError, ValueError):
         return apps.get_model(label)
     return None
@@ -216,7 +216,7 @@ class _ConfiguredModels(NamedTuple):
 
     counted: set[str]
     with_read_state: set[str]
-    derived: set[str]  # those of them whose dots a part makes out of those of other models
+    derived: set[str]  # with read state, of which a part makes their dots out of other categories
 
 
 @cached_setting("INSTALLED_APPS")
@@ -302,7 +302,9 @@ def why_not_counted(model: type[Any]) -> str:
 
 
 def line_of_settings(label: str, key: str, *, value: object) -> str:
-    """Returns the line for the end of the settings that adds an entry to the model's in MODELS.
+    """Returns the line of Python that sets a key of the model's entry in MODELS.
+
+    It is for the end of the settings, and error messages show it.
 
     It works where the site has no MODELS yet, too.
     """

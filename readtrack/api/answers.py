@@ -30,7 +30,7 @@ from readtrack.texts import line_of
 
 
 def answer(name: str, user: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the answer to the question of that name for the user, by the given parameters.
+    """Returns the answer to the question called `name` for the user, by the given parameters.
 
     Raises QuestionError if there is no such question, if the user may not see the answer, and for
     parameters that are not valid.

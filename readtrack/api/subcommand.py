@@ -41,7 +41,7 @@ nothing. Needs the package mcp: pip install "readtrack[mcp]".
 
 
 def _user_named(name: str) -> Any:
-    """Returns the active user of that name. Raises CommandError if there is none."""
+    """Returns the active user called `name`. Raises CommandError if there is none."""
     model = get_user_model()
     user = None
     if "\0" not in name:

@@ -8,8 +8,8 @@ from readtrack.sql import databases
 
 
 def active_user(pk: Any) -> Any | None:
-    """Returns the user with that primary key, as the database has it now; None if there is none who
-    could sign in.
+    """Returns the user with the primary key `pk`, as the database has it now; None if there is none
+    who could sign in.
     """
     model = get_user_model()
     # The manager by which Django signs users in. Not a replica, which may lag.

@@ -16,7 +16,9 @@ HINTS = {
 
 
 def check_counts() -> list[checks.CheckMessage]:
-    """Checks that no history has a row for each count that a flush raises."""
+    """Checks that packages which keep each former version of a row leave the counts out, because
+    each flush would add a version of every row whose count it raises.
+    """
     return [
         checks.Warning(
             f"{app} keeps each change of the counts of {model._meta.label}.",

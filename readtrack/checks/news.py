@@ -110,6 +110,7 @@ def check_rules() -> list[checks.CheckMessage]:
 
 
 def _has_field(model: type[Model], field_name: str) -> bool:
+    """Returns True if the model has a field of that name."""
     try:
         model._meta.get_field(field_name)
     except FieldDoesNotExist:

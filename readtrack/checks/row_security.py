@@ -32,6 +32,7 @@ def check_policies(
 
 
 def _message(label: str, refusal: str) -> checks.CheckMessage:
+    """Returns the warning about the model `label`, whose rows the database may hide."""
     return checks.Warning(
         f"Views of {label} may wait in Redis for good: {refusal}",
         hint=(

@@ -53,7 +53,7 @@ def check_seconds() -> list[checks.CheckMessage]:
 
 
 def seconds_warning(setting: str, seconds: float, *, default: float) -> checks.CheckMessage:
-    """Returns the warning that a setting, or a key of one, is so long that milliseconds were meant."""
+    """Returns the warning that a setting, or a key of one, was probably meant in milliseconds."""
     return checks.Warning(
         f"READTRACK{_place(setting)} is {seconds} seconds, which is very long.",
         hint=(

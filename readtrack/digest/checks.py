@@ -21,8 +21,8 @@ def check_setting() -> list[checks.CheckMessage]:
                 " returns it;"
                 " and if you like 'every': 'week' or 'day'; 'authors': True; 'from': a sender;"
                 " 'users': the path of a function that returns the users who may get the site's"
-                " numbers; 'locale': the path of a function that takes a user and returns a language"
-                " and a time zone, such as ('de', 'Europe/Berlin')."
+                " numbers; 'locale': the path of a function that takes a user and returns a"
+                " language and a time zone, such as ('de', 'Europe/Berlin')."
             ),
             id="readtrack.E081",
         )
@@ -36,8 +36,8 @@ def check_history() -> list[checks.CheckMessage]:
         return []
     return [
         checks.Error(
-            "READTRACK['DIGEST'] is set, but NUMBERS has 'history': False, so no numbers of a period are"
-            " stored.",
+            "READTRACK['DIGEST'] is set, but NUMBERS has 'history': False, so no numbers of a"
+            " period are stored.",
             hint="Leave 'history' out of NUMBERS, or take DIGEST out.",
             id="readtrack.E082",
         )

@@ -35,7 +35,7 @@ def user_of(signed: str) -> str:
 
 
 def _exists(pk: str) -> bool:
-    """Returns True if there is a user with that primary key, active or not."""
+    """Returns True if there is a user with the primary key `pk`, active or not."""
     model = get_user_model()
     try:
         return model._base_manager.using(databases.of(model).alias).filter(pk=pk).exists()

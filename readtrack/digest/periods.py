@@ -60,7 +60,7 @@ class DigestPeriod:
 
 
 def periods_of(every: Every, *, at: datetime) -> list[DigestPeriod]:
-    """Returns the periods whose digests may be due at that time, the earlier one first.
+    """Returns the periods whose digests may be due at `at`, the earlier one first.
 
     They are two days, because a day of the site may be over before the morning after the day before
     comes where the reader is.
@@ -81,7 +81,7 @@ def next_due(every: Every, zone: tzinfo, *, at: datetime) -> datetime:
 
 
 def last_period(every: Every, *, at: datetime) -> DigestPeriod:
-    """Returns the last day that is over at that time, or the last week from Monday to Sunday."""
+    """Returns the last day that is over at `at`, or the last week from Monday to Sunday."""
     today = local_time.day_of(at, zone=get_default_timezone())
     if every == "day":
         yesterday = today - buckets.DAY

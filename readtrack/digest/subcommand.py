@@ -105,7 +105,7 @@ def _result_of_due(sent: sending.Sent) -> str:
 
 
 def _readers(name: str | None, period: DigestPeriod) -> Sequence[Reader]:
-    """Returns the readers of the period, or the user of that name. Raises CommandError for a user
+    """Returns the readers of the period, or the user called `name`. Raises CommandError for a user
     who gets no digest.
     """
     if name is None:

@@ -270,14 +270,16 @@ def of_persistence(persistence: Persistence) -> list[Finding]:
         findings.append(
             _note(
                 "Redis keeps nothing over a restart.",
-                "If you did not choose that, turn on its AOF or RDB. Otherwise a restart loses the views and the reads since the"
-                " last flush; flushes bring the others back from SQL.",
+                "If you did not choose that, turn on its AOF or RDB. Otherwise a restart loses the"
+                " views and the reads since the last flush; flushes bring the others back from"
+                " SQL.",
             )
         )
     return findings
 
 
 def _failed_write(write: str) -> Finding:
+    """Returns the finding for the last dump, or the last write to the log, which failed."""
     return _error(
         f"The last {write} of Redis failed.", "Look into the log of Redis: is the disk full?"
     )
@@ -450,7 +452,7 @@ def of_locks(locks: Locks) -> list[Finding]:
 
 
 def of_pooler(pooler: Pooler) -> list[Finding]:
-    """Judges whether all statements work behind a pooler that hands out connections by transaction."""
+    """Judges whether all statements work behind a pooler that pools transactions."""
     if not pooler.databases:
         return [_ok("No pooler is between Django and the databases.")]
     message = f"A pooler is between Django and {', '.join(pooler.databases)}"
@@ -513,6 +515,7 @@ def of_drift(drift: Drift | None) -> list[Finding]:
 
 
 def _examples(keys_or_subjects: Collection[str]) -> str:
+    """Returns the first EXAMPLES of the keys or subjects as text."""
     return ", ".join(list(keys_or_subjects)[:EXAMPLES])
 
 

@@ -504,6 +504,7 @@ def _stored_views(subjects: Collection[str]) -> dict[str, int]:
 def _read_views(
     model: type[models.Model], subjects_by_pk: Mapping[Any, str], stored: dict[str, int]
 ) -> None:
+    """Adds SQL's views of the rows of one model to `stored`, by subject."""
     with databases.site_transaction(databases.of(model)):
         rows = row_counts.stored(model, list(subjects_by_pk))
     for pk, row in rows.items():

@@ -196,7 +196,8 @@ def _store_categories(
     """
     number = 0
     for portion, new_readers in copies.copies(subjects, most_bytes=most_bytes):
-        # First, so that no copy has the reads of somebody whose number is another one's in SQL.
+        # The numbers are stored before the copies that have them, so that SQL never takes a reader
+        # in a copy for another reader.
         reader_numbers.store(keys.tag(subjects[0]), new_readers)
         # Redis has nothing of a category that was deleted.
         deleted = [copy for copy in portion if copy.is_empty]

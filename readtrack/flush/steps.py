@@ -35,15 +35,17 @@ class Steps:
         self.left_out: frozenset[str] = frozenset()
 
     def begin(self) -> None:
-        """Begins. The run has its kind and its times by now."""
+        """Does what has to be done before the flush stores anything. The record of the flush has its
+        kind and its times by now.
+        """
 
     def changed(self, subjects: Sequence[str]) -> None:
-        """Stores what changed of these subjects, before their counts are stored."""
+        """Stores what changed of `subjects`, before their counts are stored."""
 
     def compare(self, subjects: Sequence[str]) -> None:
-        """Stores what SQL lacks of these subjects, before their counts are stored.
+        """Stores what SQL lacks of `subjects`, before their counts are stored.
 
-        A late flush calls it with all subjects.
+        It is called with all subjects if everything is compared, and otherwise not at all.
         """
 
     def in_transaction(self, counts: Mapping[str, RowCounts]) -> None:
@@ -53,20 +55,20 @@ class Steps:
         """
 
     def stored(self, subjects: Sequence[str]) -> None:
-        """Stores what comes with the counts of these subjects, which are stored."""
+        """Stores what comes with the counts of `subjects`, which are stored."""
 
     def before_archive(self, counts: Mapping[str, RowCounts]) -> None:
         """Stores what Redis alone has of these subjects, which are archived then."""
 
     def hashes_of_idle(self, subjects: Sequence[str]) -> Hashes | None:
-        """Stores the hashes of these subjects, and returns them as they are stored.
+        """Stores the hashes of `subjects`, and returns them as they are stored.
 
         Then they leave Redis, unless they change before. They stay if the result is None.
         """
         return {}
 
     def lowered(self, subjects: Sequence[str]) -> None:
-        """Corrects what another flush has written of these subjects after they were reset, or after
+        """Corrects what another flush has written of `subjects` after they were reset, or after
         counts of them were taken back. Their rows were lowered to the live counts.
         """
 

@@ -101,7 +101,7 @@ def has_whole_ids() -> bool:
 def has_ordinals() -> bool:
     """Returns True if Redis numbers the readers, False if their user ids are their numbers."""
     return (
-        conf.DOTS.anonymous > 0
+        conf.DOTS.anonymous > 0  # an anonymous reader has no user id
         or conf.DOTS.readers == "ordinal"
         or (conf.DOTS.readers == "auto" and not has_whole_ids())
     )

@@ -253,12 +253,16 @@ register_at_fork(after_in_child=_stock_of_cookies.cache_clear)
 
 
 def address_id(request: HttpRequest) -> str:
-    """Returns the id that stands in for the cookie of a visitor who brings none."""
+    """Returns the id that stands in for the cookie of a visitor who brings none: a hash of address
+    and browser.
+    """
     return id_of((*addresses.hops(request.META), bots.user_agent_of(request)))
 
 
 def network_id(request: HttpRequest) -> str:
-    """Returns the id of the request's address, for all browsers. It is never stored as it is."""
+    """Returns an id that all browsers at the request's address have in common. It is a hash, so
+    that the address is not stored.
+    """
     return digest("network", addresses.network(*addresses.hops(request.META)))
 
 
@@ -326,7 +330,7 @@ def _keyed(text: str, key: blake2b) -> str:
 
 
 def user_id(pk: Any) -> str:
-    """Returns the visitor id of the user with that primary key."""
+    """Returns the visitor id of the user with the primary key `pk`."""
     return digest("visitor", f"user:{pk}")
 
 

@@ -147,7 +147,7 @@ class Batch:
         return day
 
     def _hour(self, at: datetime) -> int:
-        """Returns the hour (since 1970) to which a view of that time is added."""
+        """Returns the hour (since 1970) to which a view of `at` is added."""
         return min(max(buckets.hour_index(at), 0), self.present_hour)
 
     def add_line(self, *, start: int, end: int) -> None:
@@ -184,7 +184,7 @@ EMPTY = Part({}, [], 0, [])
 
 
 def part_of(batch: Batch, *, at: datetime) -> Part:
-    """Returns the views of the batch, which is added at that time."""
+    """Returns the views of the batch, which is added at `at`."""
     hours = [SubjectHour(*key, count) for key, count in batch.hours.items()]
     return Part(batch.views, hours, buckets.hour_index(at) - LIVE_HOURS, batch.ranges)
 

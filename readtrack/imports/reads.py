@@ -246,7 +246,7 @@ def _related_models(model: type[models.Model]) -> dict[str, Any]:
 
 
 def _generic_key(model: type[models.Model], name: str) -> Any:
-    """Returns the generic foreign key of the model with that name, or None."""
+    """Returns the generic foreign key of the model called `name`, or None."""
     for field in model._meta.private_fields:
         if field.name == name and hasattr(field, "ct_field"):
             return field
@@ -254,7 +254,7 @@ def _generic_key(model: type[models.Model], name: str) -> Any:
 
 
 def _has_time(model: type[models.Model], name: str) -> bool:
-    """Returns True if the model has a field with that name for a date and time."""
+    """Returns True if the model has a field called `name` for a date and time."""
     return any(
         field.name == name and isinstance(field, models.DateTimeField)
         for field in model._meta.fields

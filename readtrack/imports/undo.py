@@ -126,7 +126,10 @@ def _hint(path: str) -> str:
         for record in records[:NAMED_FILES]
     ]
     others = " and others" if len(records) > NAMED_FILES else ""
-    return f"{path} was not imported, or has other lines now. Imported were: {', '.join(named)}{others}."
+    return (
+        f"{path} was not imported, or has other lines now."
+        f" Imported were: {', '.join(named)}{others}."
+    )
 
 
 def _begin(records: Iterable[Import], *, digest: ledger.Digest) -> None:
@@ -318,8 +321,9 @@ def text_of(undone: Undone, *, dry_run: bool) -> tuple[list[str], list[str]]:
     ]
     if undone.recent:
         notes.append(
-            f"{counted(undone.recent, 'view')} of the last three days stay in the charts of models and"
-            " of the site, which Redis counts. They are gone from the counts and charts of objects."
+            f"{counted(undone.recent, 'view')} of the last three days stay in the charts of models"
+            " and of the site, which Redis counts. They are gone from the counts and charts of"
+            " objects."
         )
     if undone.views:
         notes.append(

@@ -97,7 +97,7 @@ class Recent:
     _room: int = 0  # windows from which on those that are over are removed
 
     def hit(self, *parties: str, at: float) -> int:
-        """Counts a hit at that time (s since 1970), and returns the number of hits in its window.
+        """Counts a hit at `at` (s since 1970), and returns the number of hits in its window.
 
         `parties` are a visitor, or a visitor and a subject. Their first hit begins a window.
         """
@@ -515,7 +515,7 @@ class Importer:
             )
 
     def _visit(self, judged: Judged, subject: str, *, at: float, is_new: bool) -> str:
-        """Counts a line that shows an object, at that time (s since 1970). Returns the reason why it
+        """Counts a line that shows an object, at `at` (s since 1970). Returns the reason why it
         does not count, or "".
         """
         reason = self._repeat(judged.same_visitor, subject, at=at)
@@ -570,8 +570,8 @@ class Importer:
         if self._kept:
             notes.append(
                 f"{counted(self._kept, 'view')} that an earlier import has counted would not count"
-                " now. They stay. `import --undo` takes back all that a log has added; then import it"
-                " again."
+                " now. They stay. `import --undo` takes back all that a log has added; then import"
+                " it again."
             )
         if self._views.forgotten:
             notes.append(

@@ -41,10 +41,10 @@ class ModelCounter(NamedTuple):
 
     name: str
     meaning: str
-    stage: str = ""  # of views, a value of history.STAGES; "" for the views themselves
+    stage: str = ""  # of views; "" for the views themselves
 
     def columns(self, label: str) -> list[str]:
-        """Returns the names under which history has the counter of the model with that label."""
+        """Returns the names under which history has the counter of the model `label`."""
         if self.stage:
             return [history.of_stage(self.stage, label)]
         # One for each partition that the site has, or had.

@@ -151,7 +151,7 @@ class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # g
         count = super().value_from_object(obj)
         return int(count) if isinstance(count, StoredCount) else count
 
-    def pre_save(self, model_instance: models.Model, add: bool) -> Any:  # noqa: FBT001 - Django's signature
+    def pre_save(self, model_instance: models.Model, add: bool) -> Any:  # noqa: FBT001 - Django's
         """Returns what `save()` writes: on an UPDATE the column itself, for a copy of a row 0."""
         if not add:
             return F(self.name)  # a stale instance cannot write an old count back

@@ -69,7 +69,10 @@ def check_own_hosts() -> list[checks.CheckMessage]:
     return [
         checks.Error(
             f"READTRACK['NUMBERS']['own_hosts'] has {host!r}, which is no name of a host.",
-            hint="Write it as in ALLOWED_HOSTS: 'shop.example.com', or '.example.com' with all below.",
+            hint=(
+                "Write it as in ALLOWED_HOSTS: 'shop.example.com', or '.example.com' with all"
+                " below."
+            ),
             id="readtrack.E063",
         )
         for host in numbers_options().own_hosts

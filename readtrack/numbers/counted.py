@@ -37,7 +37,7 @@ def counted_view() -> CountedView:
 
 
 def _needs(name: str, label: str) -> bool:
-    """Returns True if views of the model need the key of that name in counted.lua."""
+    """Returns True if views of the model need the key called `name` in counted.lua."""
     return name != "day_visitors" or counts_days(label)
 
 

@@ -68,5 +68,5 @@ def _chosen_category(subject: str) -> Model | None:
 
 
 def _chosen_author(pk: str) -> Model | None:
-    """Returns the user with that primary key, or None."""
+    """Returns the user with the primary key `pk`, or None."""
     return get_user_model()._default_manager.filter(pk=pk).first()

@@ -118,7 +118,7 @@ class _Counted:
             labels.append(label)
 
     def add_entry(self, group: Group, name: str, entry: Entry) -> None:
-        """Adds the numbers of an object to its group of that name, in both periods."""
+        """Adds the numbers of an object to its group called `name`, in both periods."""
         for number in group_sums.NUMBERS:
             for part in PARTS:
                 count: int = getattr(getattr(entry, part), number)

@@ -108,7 +108,8 @@ class BreakdownHistory(SubjectRow):
     """By how much one field of the hashes of all objects of a model rose in an hour: a value of a
     dimension, or a stage of the funnel.
 
-    Rows of other kinds have what a category, an author or an age gained, see `sql/group_sums.py`.
+    Rows of other kinds have what a category, an author or an age gained, see `sql/group_sums.py`,
+    or say that an hour is added up, see `sql/history_marks.py`.
     `subject` is the label of the model. Unlike the rows of History, the rows of a range of hours
     are added up.
     """

@@ -48,7 +48,7 @@ class Trend(NamedTuple):
 
     @property
     def per_cent(self) -> int:
-        """The change from the one to the other."""
+        """The change from the one day to the other."""
         return change(self.views, self.before) or 0
 
 

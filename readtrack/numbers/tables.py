@@ -1077,7 +1077,7 @@ WITH_VALUE = {"over-time", "most-viewed", "grew-most"}
 
 
 def table_named(name: str, data: ScopeData) -> Table:
-    """Returns the table of that name: one of TABLES, or `by-` and the name of a dimension.
+    """Returns the table called `name`: one of TABLES, or `by-` and the name of a dimension.
 
     A table that is not known with the chosen values of dimensions has no rows, and says so.
     """

@@ -81,6 +81,7 @@ def _of_brotli(content: bytes) -> bytes:
 
 
 def _of_zstd(content: bytes) -> bytes:
+    """Returns the text that was packed by zstd, as far as one byte behind the longest text."""
     file = BytesIO(content)
     try:
         package = import_module("compression.zstd")  # Python 3.14

@@ -236,6 +236,7 @@ def without_strangers(text: bytes) -> bytes:
 
 @cached_setting("SECRET_KEY", "SECRET_KEY_FALLBACKS")  # once in a process
 def _warn_of_strangers() -> None:
+    """Logs that a page had a placeholder with the signature of another key."""
     logger.warning(
         "A placeholder in a page was removed, because its signature is of no key of this site."
         " If no visitor typed it: after a change of SECRET_KEY the old key belongs into"
@@ -246,6 +247,7 @@ def _warn_of_strangers() -> None:
 
 @cached_setting()  # once in a process
 def _warn_of_kind(kind: str) -> None:
+    """Logs that a page had a placeholder of a kind that this version does not know."""
     logger.warning(
         "A placeholder of the kind %s was removed from a page: a newer version of readtrack put it"
         " into a cache that this version shares.",

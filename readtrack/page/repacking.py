@@ -108,7 +108,8 @@ class Repacker:
     def _rest_of_member(self, waiting: bytes) -> Iterator[bytes]:
         """Yields the text of the member, packed piece by piece, and then the data behind it.
 
-        Its beginning is sent in another form than it came, and the rest refers to that.
+        The beginning of the member was packed anew. Gzip's data refer to what is before them, so
+        the rest of the member has to be packed anew, too.
         """
         text = waiting + self.waiting()
         if text:

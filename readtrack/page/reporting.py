@@ -39,7 +39,7 @@ class Reporting:
         raise NotImplementedError
 
     def page_in(self, content: bytes, *, path: str) -> NamedPage | None:
-        """Returns what a page shows that comes out of a cache; None if its content does not say it."""
+        """Returns what a page out of a cache says of itself; None if it says nothing."""
         raise NotImplementedError
 
     def takes_over(self, request: HttpRequest, *, is_shared: bool) -> bool:

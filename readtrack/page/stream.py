@@ -83,6 +83,7 @@ class Stream:
             yield last
 
     async def _afilled(self, content: bytes) -> bytes:
+        """Returns the content, filled in by a thread."""
         if MARK not in content:
             return content
         # The tenant may be that of the connection to SQL in Django's own thread.

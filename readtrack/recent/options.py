@@ -43,7 +43,7 @@ def _models() -> Sequence[Any]:
 
 
 def _label_of(name: Any) -> str:
-    """Returns the label in subjects of the model with that name; "" if it has no counts."""
+    """Returns the label in subjects of the model called `name`; "" if it has no counts."""
     model = model_with_label(name) if isinstance(name, str) else None
     if model is None or not is_counted(model):
         return ""

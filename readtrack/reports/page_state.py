@@ -62,7 +62,9 @@ class PageQuestion:
     @property
     def calls(self) -> list[scripts.Call[Any]]:
         """The calls to Redis; none for a page without counts and dots."""
-        # The times come before the dots, so that what is published in between is newer than both.
+        # The times are read before the dots. What is published in between is in the dots already
+        # and newer than the times, so the page's script asks for it once too often. In the other
+        # order it would miss it.
         return [*self._totals, *(self._published or ()), *self._unread]
 
     def ask(self, *extra_calls: scripts.Call[Any]) -> None:
@@ -70,6 +72,7 @@ class PageQuestion:
         calls = [*self.calls, *extra_calls]
         if calls:
             fail_open(scripts.run_all, [], *calls)
+        # A Redis that has not begun answers with no dots at all, as at the first page of a site.
         has_begun = all(call.result for call in self._unread if call.has_result)
         if not has_begun and read_states.begin_new_site():
             fail_open(scripts.run_all, [], *self._unread)
@@ -200,7 +203,8 @@ def _merged_views(
     for subject, total in totals.items():
         count = stored[subject]
         # An unsettled total does not include SQL's count, so both are added up. But if Redis was
-        # restored from an older snapshot, it may include it: then the higher one is taken.
+        # restored from an older snapshot, SQL's count may include that total: then the higher one
+        # of the two is taken.
         if total.is_settled or not count or not is_partition_sound(keys.tag(subject)):
             views[subject] = max(total.views, count)
         else:

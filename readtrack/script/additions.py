@@ -75,5 +75,5 @@ def among(options: int) -> list[Addition]:
 
 
 def named(name: str) -> Addition | None:
-    """Returns the addition with that name; None if its part is not installed any more."""
+    """Returns the addition called `name`; None if its part is not installed any more."""
     return next((addition for addition in all_additions() if addition.name == name), None)

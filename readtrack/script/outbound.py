@@ -44,8 +44,8 @@ def _direct(url: str) -> str:
 @cached_setting("ROOT_URLCONF")  # once in a process
 def _warn_of_no_address() -> None:
     logger.warning(
-        "Links of outbound_url lead on directly and count nothing, because the URLconf has no address"
-        " for them. Add path('readtrack/', include('readtrack.urls'))."
+        "Links of outbound_url lead on directly and count nothing, because the URLconf has no"
+        " address for them. Add path('readtrack/', include('readtrack.urls'))."
     )
 
 

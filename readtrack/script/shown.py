@@ -109,7 +109,7 @@ def name_of(recorder: Recorder, *, path: str) -> str:
 
 @lru_cache(maxsize=256)  # as `_page_of`
 def parse(name: str) -> NamedPage:
-    """Returns what the page with that name shows."""
+    """Returns what the page called `name` shows."""
     path, is_shared, as_of, views, reads = name.split("|")
     return NamedPage(
         path=unquote(path),

@@ -51,8 +51,8 @@ class OldestLock(NamedTuple):
 def attempts(what: str) -> Iterator[int]:
     """Yields the number of each try of some work, which is named for an error message.
 
-    Raises ContendedError after TRIES. Nobody is disturbed so often by other flushes, so what is read
-    does not change any more: it may come from a cache.
+    Raises ContendedError after TRIES. Other flushes do not disturb the work so often, so what is
+    read probably comes from a cache, and does not change any more.
     """
     yield from range(TRIES)
     raise ContendedError(
@@ -108,7 +108,7 @@ def having(
 def _of_array(
     all_rows: "models.QuerySet[Any]", column: str, array_type: str, values: Sequence[Any]
 ) -> "models.QuerySet[Any]":
-    """Returns a queryset of those of the rows whose column has one of the values, for PostgreSQL."""
+    """Returns a queryset of those rows of PostgreSQL whose column has one of the values."""
     quote: Any = connections[all_rows.db].ops.quote_name
     full_name = f"{quote(all_rows.model._meta.db_table)}.{quote(column)}"
     # One parameter with an array, because to fill in a thousand parameters takes psycopg longer
@@ -215,6 +215,7 @@ def _retry(
     many: bool,  # noqa: FBT001 - as Django calls it
     context: Mapping[str, Any],
 ) -> Any:
+    """Executes a statement as `retried` says; an execute wrapper of Django."""
     statement_once = partial(execute, sql, parameters, many, context)
     return retried(context["connection"], statement_once)
 
@@ -407,7 +408,7 @@ def locked(
     """Inserts a row for each of the primary keys that has none. Returns a queryset of all rows with
     these keys, in their order, which locks them.
 
-    `new_row` returns the row to insert for a key. It has to be called in a transaction. Only rows
+    `new_row` returns the row to insert for a key. The caller has to open a transaction. Only rows
     that exist can be locked, so the missing ones are inserted first. The order keeps two callers
     from waiting for each other.
     """
@@ -439,6 +440,7 @@ def execute_many(model: type[models.Model], sql: str, parameters: Sequence[Seque
 
 
 def _execute(connection: BaseDatabaseWrapper, sql: str, parameters: Sequence[Any]) -> None:
+    """Executes one statement."""
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
 
@@ -446,6 +448,7 @@ def _execute(connection: BaseDatabaseWrapper, sql: str, parameters: Sequence[Any
 def _execute_many(
     connection: BaseDatabaseWrapper, sql: str, parameters: Sequence[Sequence[Any]]
 ) -> None:
+    """Executes the statement once for each of the parameters, in one transaction."""
     # Without a transaction SQLite makes one of each row, and waits for the disk and for other
     # writers each time.
     with own_transaction(connection), connection.cursor() as cursor:

@@ -33,7 +33,7 @@ def remove(subjects: Sequence[str]) -> None:
 
 
 def note_times(times: dict[str, int], *, is_deletion: bool = False) -> None:
-    """Notes in SQL that subjects were reset, or their rows deleted, at these times of Redis (µs)."""
+    """Notes in SQL when subjects were reset, or their rows deleted: times of Redis, by subject."""
     rows = [
         (subject_column(subject), time, subject, is_deletion) for subject, time in times.items()
     ]
@@ -42,10 +42,11 @@ def note_times(times: dict[str, int], *, is_deletion: bool = False) -> None:
 
 
 def note_lowering(subjects: Sequence[str], *, time: int) -> None:
-    """Notes in SQL that counts of the subjects were taken back at that time of Redis (µs).
+    """Notes in SQL that some of the counts of the subjects were taken back at that time of Redis
+    (µs).
 
-    The subjects were not set to zero. So it is noted beside the times of their resets, which say
-    what counts no more.
+    The note has a name of its own, and leaves those of resets alone, because the subjects were not
+    set to zero.
     """
     rows = [(subject_column(LOWERED + subject), time, subject, False) for subject in subjects]
     fields = ("redis_time", "full_subject", "is_deletion")
@@ -68,8 +69,10 @@ def times_of_resets(subjects: Iterable[str]) -> dict[str, int]:
 
 
 def _latest_time(subjects: Sequence[str]) -> int:
-    """Returns a time (µs) that is not before the last one that any Redis may have noted, and after
-    every earlier note of these subjects: Redis is told of each note once.
+    """Returns the time (µs) of a new note that `subjects` were reset or deleted.
+
+    No Redis of the site has noted a later time until now, however its clock goes. All earlier notes
+    of `subjects` have other times, because Redis is told of each time once.
     """
     estimate = (int(clock.now().timestamp()) + 1) * 1_000_000
     newest_flush = databases.rows(FlushRun).aggregate(newest=Max("redis_time"))["newest"] or 0

@@ -71,7 +71,8 @@ class SqlEpoch:
         """Returns epochs for the lists without an origin, by tag.
 
         The counters on such a list may be as old as any counter that was ever settled in that
-        partition. So no epoch is given as the newest one, and `until` is the highest of all lists.
+        partition. So `current` is -1, which is no epoch of Redis, and `until` is the highest of all
+        lists of the partition.
         """
         rows = databases.rows(KnownEpoch).values_list("tag").annotate(newest=Max("until"))
         return {
@@ -124,9 +125,9 @@ def _close_others(epoch: Epoch, redis_time: int) -> None:
     """Gives the other lists of the partition an epoch that no Redis has, because the list of this
     epoch has replaced them.
 
-    If one of them comes back, Redis was restored, also where its last settling is not known any
-    more because this database was restored, too. All of its counters had begun by `redis_time`
-    (µs), when this list was there already.
+    If one of them comes back, Redis was restored, and this epoch tells so. It does even if this
+    database was restored, too, and has lost the last settling of that list. `redis_time` (µs) is
+    the present: all counters of the other lists began before it.
     """
     lists_of_partition = databases.rows(KnownEpoch).filter(tag=epoch.tag)
     other_lists = lists_of_partition.exclude(origin__in=[LOCK, epoch.origin])

@@ -94,7 +94,7 @@ class Faults:
         self._add(label_in(subjects[0]), subjects, error)
 
     def attempt(self, label: str, call: Callable[[], Result], default: Result) -> Result:
-        """Returns what the call returns, which is about the model with that label; the default if
+        """Returns what the call returns, which is about the model `label`; the default if
         it fails. Raises as `store` does.
         """
         error = self._given_up.get(label)

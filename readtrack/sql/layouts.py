@@ -14,7 +14,7 @@ def check() -> None:
     """Raises NewerLayoutError if a newer version of readtrack has changed the keys or the tables so
     that this one does not know them. Also raises redis.RedisError and django.db.Error.
     """
-    # While its server of a cluster is silent, the others may be worked on.
+    # While the server of a cluster that has the note is silent, the other servers may be worked on.
     with suppress(SilentError):
         flush_notes.check_keys(flush_notes.known_layout())
     check_tables()

@@ -35,7 +35,7 @@ def following(tag: str) -> int:
 
 
 def of(name: str) -> dict[str, int]:
-    """Returns the ordinals of the reader with that name, by the tags of the partitions.
+    """Returns the ordinals of the reader called `name`, by the tags of the partitions.
 
     Raises django.db.Error.
     """

@@ -64,7 +64,7 @@ def _rename_short_subjects(
 
 
 def _rows_about_objects(model: type[SubjectRow], label: str) -> "QuerySet[Any]":
-    """Returns the rows of the table about objects of the model with that label."""
+    """Returns the rows of the table about objects of the model `label`."""
     prefixes = subject_tables.prefixes_of(model)
     has_label = [Q(subject__startswith=f"{prefix}{label}:") for prefix in prefixes]
     return databases.rows(model).filter(Q(*has_label, _connector=Q.OR))

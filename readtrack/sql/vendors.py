@@ -258,7 +258,7 @@ def vendor_of(connection: BaseDatabaseWrapper) -> Vendor:
 
 
 def statement(connection: BaseDatabaseWrapper, name: str, *, app: str = "readtrack") -> str:
-    """Returns the statement of that name: the vendor's own one, or the one for all databases.
+    """Returns the statement called `name`: the vendor's own one, or the one for all databases.
 
     `app` is the core or the part that has it, in its folder `sql/statements`.
     """

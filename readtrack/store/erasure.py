@@ -116,7 +116,7 @@ def _erase_read_state(key_names: Sequence[str], known: KnownNumber, *, is_dry_ru
 def _erase_reader(
     key_names: Sequence[str], method: str, number: int | None, *, is_dry_run: bool
 ) -> int:
-    """Erases the reader with that number from keys of read state.
+    """Erases the reader with the number `number` from keys of read state.
 
     `method` is one of erase_read_state.lua: "bit" or "slot". Returns how many keys were changed, or
     would be changed.

@@ -15,7 +15,7 @@ ORPHANS_KEPT = 30 * keys.DAY * 1_000_000  # µs that the note of an orphan stays
 
 
 class LayoutError(RedisError):
-    """PARTITIONS was changed, and the keys are not moved yet."""
+    """Redis has another number of partitions than the settings, and the keys are not moved yet."""
 
 
 class NewerLayoutError(RedisError):

@@ -33,7 +33,7 @@ def view_weight() -> int:
 
 def lua() -> str:
     """Returns the Lua that gives the numbers their names, in the place of `-- settings`."""
-    texts = {  # what goes to commands
+    texts = {  # numbers that are arguments of commands, which Lua passes on as texts
         "window": conf.WINDOW or 1,  # without a window, a hit that is sent again would count twice
         "bucket_life": keys.trending_bucket.ttl,
         "minute_life": keys.minute_visitors.ttl,

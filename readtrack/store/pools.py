@@ -133,7 +133,7 @@ class Connections:
 
     def _take_from_pool(self) -> Any:
         """Returns a connection of the pool, open. Raises redis.ConnectionError."""
-        opening = object()  # counts as taken until the connection does
+        opening = object()  # counts as taken, so that callers which find none wait for this one
         self.taken.add(opening)
         try:
             connection = self.pool.get_connection(*ARGUMENTS)
@@ -142,7 +142,7 @@ class Connections:
         finally:
             self.taken.discard(opening)
             if not self.taken:
-                self._wake()  # nobody gives a connection back
+                self._wake()  # it failed and no other is open, so those who wait give up
 
     def _wait_for_one(self, taken_before: int, error: Exception) -> Any:
         """Returns a connection once one of those that were `taken_before` is free.

@@ -117,7 +117,7 @@ def _read(hit: Hit, marks: Sequence[Call[tuple[str, ...]]], *, page_began: int) 
 
 
 def _results_of(calls: Sequence[Call[Any]]) -> tuple[Any, ...]:
-    """Returns what is in the results of the calls, together."""
+    """Returns all items of the results of the calls, which are sequences."""
     return tuple([item for call in calls for item in call.result])
 
 
@@ -192,7 +192,7 @@ def will_count(hit: Hit) -> list[str]:
 
 
 def rate(hit: Hit, change: int) -> Call[int]:
-    """Counts the hit (1), takes it back (-1), or only reads the rate (0).
+    """Returns the call that counts the hit (1), takes it back (-1), or only reads the rate (0).
 
     The result is the number of the visitor's hits in the rate window. For a rate in another
     partition than the views.

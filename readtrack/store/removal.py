@@ -10,7 +10,7 @@ SHARED_KEYS = (keys.unsettled, keys.reset, keys.purged, keys.flush_orphans)
 
 
 def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
-    """Notes that subjects of one partition have no row in SQL.
+    """Returns the call that notes that subjects of one partition have no row in SQL.
 
     The result is the subjects that were first noted `age` seconds ago or earlier.
     """

@@ -48,7 +48,7 @@ class Rename(NamedTuple):
 
     @property
     def is_of_model(self) -> bool:
-        """Returns True for the labels of a model."""
+        """Returns True for a model with all its objects, False for a single object."""
         return ":" not in self.before
 
     def renamed(self, name: str) -> str | None:
@@ -327,7 +327,7 @@ def _rename_members(rename: Rename, *, at: datetime) -> None:
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
 def _sets_of_subjects() -> Sequence[keys.Key]:
-    """Returns the rows with sorted sets of subjects."""
+    """Returns the rows with sorted sets of subjects, except those of single visitors."""
     return [
         row for row in keys.every() if row.holds == "subjects" and "visitor" not in row.piece_names
     ]
@@ -361,7 +361,7 @@ def _rename_members_of_visitors(rename: Rename) -> None:
 def _renamed_entries(
     name: str, entries: Iterable[tuple[str, int]], rename: Rename
 ) -> list[Call[Any]]:
-    """Returns the calls that rename these entries of a sorted set, of those that have the old name."""
+    """Returns the calls that rename those entries of a sorted set that have the old name."""
     calls: list[Call[Any]] = []
     for subject, score in entries:
         new_subject = rename.renamed(subject)

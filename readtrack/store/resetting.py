@@ -10,7 +10,7 @@ from readtrack.store.scripts import Call
 
 
 def reset(subjects: Sequence[str]) -> Call[int]:
-    """Sets subjects of one partition to zero.
+    """Returns the call that sets subjects of one partition to zero.
 
     The result is the time of the reset (µs, by Redis).
     """
@@ -20,8 +20,8 @@ def reset(subjects: Sequence[str]) -> Call[int]:
 
 
 def purge(subjects: Sequence[str], times: Mapping[str, int]) -> Call[int]:
-    """Removes what Redis has of subjects of one partition from before their resets, or of deleted
-    rows.
+    """Returns the call that removes what Redis has of subjects of one partition from before their
+    resets, or of deleted rows.
 
     `times` has the time of the reset or the deletion (µs) by subject. The result is the number of
     those that Redis did not know.
@@ -32,7 +32,7 @@ def purge(subjects: Sequence[str], times: Mapping[str, int]) -> Call[int]:
 
 
 def noted(subjects: Sequence[str]) -> Call[set[str]]:
-    """Reads which subjects of one partition have a note of their reset."""
+    """Returns the call that reads which subjects of one partition have a note of their reset."""
 
     def decode(answer: Sequence[Any]) -> set[str]:
         return {subject for subject, time in zip(subjects, answer, strict=True) if time is not None}
@@ -50,12 +50,12 @@ def recent_resets(tags: Sequence[str] = ()) -> dict[str, int]:
 
 
 def number_of_resets(tag: str) -> Call[int]:
-    """Reads the number of the noted resets of a partition."""
+    """Returns the call that reads the number of the noted resets of a partition."""
     return Call("ZCARD", [keys.reset(tag)])
 
 
 def delete_reset(subject: str, *, at: int) -> None:
-    """Deletes the note of the subject's reset at that time (µs).
+    """Deletes the note of the subject's reset at `at` (µs).
 
     The note of a later reset stays.
     """

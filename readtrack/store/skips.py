@@ -141,7 +141,7 @@ def by_hour(hours: int, *, at: datetime) -> Call[list[Counter[str]]]:
 
 
 def key_of(at: datetime) -> str:
-    """Returns the key of the skips of the hour of that time."""
+    """Returns the key of the skips of the hour of `at`."""
     return _key_of(at, keys.prefix())
 
 

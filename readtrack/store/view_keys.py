@@ -36,7 +36,7 @@ class ViewKeys(NamedTuple):
 # All hits of a second have the same object as their time, by which they are found soonest.
 @cached_setting("INSTALLED_APPS", "TIME_ZONE", maxsize=1024)
 def at_time(at: datetime, prefix: str, tag: str, label: str) -> ViewKeys:
-    """Returns the keys of a model's views in the minute of that time, in the tag's partition."""
+    """Returns the keys of a model's views in the minute of `at`, in the tag's partition."""
     return of_minute(int(at.timestamp()) // keys.MINUTE, prefix, tag, label)
 
 

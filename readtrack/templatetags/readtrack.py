@@ -53,7 +53,7 @@ def unread_dot(parser: Parser, token: Token) -> template.Node:
 
 @register.tag
 def unread_count(parser: Parser, token: Token) -> template.Node:
-    """`{% unread_count category %}` shows how many publications are new, or a dot with the form
+    """`{% unread_count category %}` shows how many items are new, or a dot with the form
     "bitmap" of read state.
 
     `{% unread_count category as items %}` sets the number, 0 or 1 with a bitmap.

@@ -84,8 +84,8 @@ def _pairs_of_hash(answer: Any) -> list[tuple[str, int]]:
 
 
 def follow_rename(label: str, rename: Rename) -> int:
-    """Gives boards their new name in the keys of the threads with that label. Returns the number of
-    keys. Raises redis.RedisError.
+    """Gives boards their new name in the keys of the threads of the model `label`. Returns the
+    number of keys. Raises redis.RedisError.
     """
     moved = 0
     for key_names in scanning.key_batches(f"{keys.positions.family}*:{label}:*"):

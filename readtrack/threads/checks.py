@@ -20,8 +20,8 @@ def check_options() -> list[checks.CheckMessage]:
         checks.Error(
             f"READTRACK['MODELS']['{label}'] {problem}.",
             hint=(
-                "Give a model with 'read_state': 'positions' a list of the foreign keys to its boards,"
-                " 'boards': ['field'], and if not everybody may see each row"
+                "Give a model with 'read_state': 'positions' a list of the foreign keys to its"
+                " boards, 'boards': ['field'], and if not everybody may see each row"
                 " 'is_public': 'path.of.function'."
             ),
             id="readtrack.E099",

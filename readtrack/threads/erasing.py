@@ -11,7 +11,7 @@ from readtrack.threads import keys, read_times
 
 
 def erase(pk: Any, *, is_dry_run: bool) -> int:
-    """Erases the positions of the user with that primary key, in Redis and in SQL's copies.
+    """Erases the positions of the user with the primary key `pk`, in Redis and in SQL's copies.
 
     Returns how many keys and copies there were. With `is_dry_run` it changes nothing. Raises
     redis.RedisError or django.db.Error.

@@ -56,13 +56,13 @@ def forms_by_label() -> Mapping[str, Strategy]:
 
 
 def positions_of(label: str) -> Threads | None:
-    """Returns the form of the model with that label, or of a subject of it, if its read state is
+    """Returns the form of the model `label`, or of a subject of it, if its read state is
     kept by reader, else None.
     """
     return positions_by_label().get(label_in(label))
 
 
 def threads_in(label: str) -> Sequence[Positions]:
-    """Returns the forms of the threads that are in boards of the model with that label."""
+    """Returns the forms of the threads that are in boards of the model `label`."""
     form = forms_by_label().get(label)
     return form.threads if isinstance(form, Boards) else ()

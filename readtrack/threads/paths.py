@@ -15,7 +15,7 @@ from readtrack.subjects import label_of, model_with_label, with_parents
 
 
 def named_paths(label: str) -> Sequence[str]:
-    """Returns the paths that `boards` in MODELS names for the model with that label, in small
+    """Returns the paths that `boards` in MODELS names for the model `label`, in small
     letters. Values of other types are left out; a check reports them.
     """
     options = registry().get(label)

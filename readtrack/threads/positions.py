@@ -276,7 +276,7 @@ class Positions(Strategy):
         ]
 
     def positions_key(self, reader: Reader, tag: str) -> str:
-        """Returns the key of the reader's positions in the partition with that tag."""
+        """Returns the key of the reader's positions in the partition `tag`."""
         return keys.positions(tag, self.label, ordinals.field(reader))
 
     def _names_of(self, boards: Sequence[str]) -> list[str]:

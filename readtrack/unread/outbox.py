@@ -86,13 +86,14 @@ def _token_start(post: str) -> str:
 
 
 def _digest(post: str) -> bytes:
+    """Returns the bytes of a token that name its post."""
     return blake2b(post.encode(), digest_size=DIGEST).digest()
 
 
 def withdraw_on_commit(categories: Mapping[str, Sequence[str]], *, using: str | None) -> None:
     """Takes publications back on commit: out of the outbox, and out of Redis.
 
-    `categories` has the subjects of the categories by that of each post.
+    `categories` has the subjects of the categories by the subject of each post.
     """
     calls: list[scripts.Call[int]] = []
     for post, subject_names in categories.items():
@@ -182,6 +183,7 @@ def _send_portion(portion: Sequence[PendingPublication]) -> int:
 
 
 def _tag_of(row: PendingPublication) -> str:
+    """Returns the tag of the partition of the publication's category."""
     return keys.tag(row.subject)
 
 
@@ -281,6 +283,7 @@ def send_again(publications: Sequence[Pending]) -> None:
 
 
 def _by_outbox(publications: Sequence[Pending]) -> dict[str, list[Pending]]:
+    """Returns the publications by the alias of the database whose outbox has them."""
     groups: dict[str, list[Pending]] = {}
     for publication in publications:
         groups.setdefault(publication.outbox, []).append(publication)

@@ -107,7 +107,7 @@ def _publication(subject: str, posts: Sequence[Model]) -> PendingPublication:
 
 
 def _loaded_category(subject: str, post: Model) -> Model | None:
-    """Returns the object with that subject if the post has loaded it, else None."""
+    """Returns the object whose subject is `subject` if the post has loaded it, else None."""
     for link in subjects.news_links(type(post)):
         if isinstance(link, ManyToManyField) or not link.is_cached(post):
             continue

@@ -23,7 +23,7 @@ def body_of(request: HttpRequest, *, most: int) -> bytes | None:
 
 
 def _body_without_length(request: HttpRequest, *, most: int) -> bytes | None:
-    """Returns the body of a request without Content-Length; None if it has more than `most` bytes."""
+    """Returns the body of a request without Content-Length, as `body_of` does."""
     if getattr(request, "_read_started", False):  # by a middleware, as a stream
         return None
     body: bytes = request.read(most + 1)

@@ -92,7 +92,7 @@ def _id(text: str) -> Any:
 
 
 def _id_of_name(name: str) -> Any:
-    """Returns the id of the user with that name. Raises CommandError if there is none."""
+    """Returns the id of the user called `name`. Raises CommandError if there is none."""
     model = get_user_model()
     try:
         return model._default_manager.get_by_natural_key(name).pk

@@ -76,7 +76,7 @@ def _consequences(model: type[Model]) -> str:
     if has_read_state(model):
         marks = sum(read_state.count_readers(subjects, patient=True).values())
     return (
-        f"A reset sets {counted(len(subjects), 'object')} of {_names(model)} to zero, in Redis and in"
-        f" the database.\nLost for good: {counted(views, 'view')}, with their visitors, reads"
+        f"A reset sets {counted(len(subjects), 'object')} of {_names(model)} to zero, in Redis and"
+        f" in the database.\nLost for good: {counted(views, 'view')}, with their visitors, reads"
         f" and history, and {counted(marks, 'mark')} of readers."
     )

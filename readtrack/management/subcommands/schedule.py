@@ -43,6 +43,7 @@ class Enqueued:
             self._sent = self._task.enqueue(*self._arguments)
 
     def _is_waiting(self) -> bool:
+        """Returns True if no worker has begun the task that was sent last."""
         from django.tasks import TaskResultStatus
         from django.tasks.exceptions import TaskResultDoesNotExist
 

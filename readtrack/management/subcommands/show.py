@@ -93,7 +93,9 @@ def _object(subject: str) -> Model:
 
 
 def _row(model: type[Model], pk: Any) -> Model | None:
-    """Returns the row with that primary key, also one that the model's manager hides, or None."""
+    """Returns the row with the primary key `pk`, also one that the model's manager hides, or
+    None.
+    """
     try:
         return databases.rows(model).filter(pk=pk).first()
     except Error as error:

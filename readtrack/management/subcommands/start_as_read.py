@@ -74,7 +74,7 @@ takes one write, and no memory.
 
 
 def _model(label: str) -> type[Model]:
-    """Returns the model with that label, or its parent that owns the read state.
+    """Returns the model `label`, or its parent that owns the read state.
 
     Raises CommandError for a model without read state.
     """

@@ -50,8 +50,8 @@ class Sums(NamedTuple):
 
 
 def of_stage(stage: str, subject: str) -> str:
-    """Returns the name under which history has a stage of the subject's views, which is a value of
-    STAGES: `reads:blog.post:42`.
+    """Returns the name under which history has a stage of the subject's views:
+    `reads:blog.post:42`.
 
     For the label of a model it is the name of the stage of all its objects: `reads:blog.post`.
     """

@@ -45,9 +45,9 @@ def gains_statement(
 ) -> str:
     """Returns the SQL statement for the gains of the subjects that meet the SQL condition.
 
-    Its rows have `subject`, `slot`, views and new visitors. `subject` and `slot` are the SQL
-    expressions by which the gains are grouped: by default there is a row for each subject, and the
-    slot `hour` divides it by hour.
+    Its rows have `subject`, `slot` and views. `subject` and `slot` are the SQL expressions by which
+    the gains are grouped: by default there is a row for each subject, and the slot `hour` divides
+    it by hour.
     """
     return databases.statement(
         History,

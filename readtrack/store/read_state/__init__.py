@@ -230,8 +230,8 @@ def have_begun(tags: Sequence[str]) -> list[Call[bool]]:
 
 
 def remove(subject: str) -> bool:
-    """Removes all read state of the category, in every form. Returns True, so that a caller with
-    `fail_open` knows that it did not fail. Raises redis.RedisError.
+    """Removes all read state of the category, in every form. Returns True, by which `fail_open`
+    tells that it did not fail. Raises redis.RedisError.
     """
     rows = subject_keys.rows_of_read_state()
     key_names = subject_keys.names_of(rows, subject, at=buckets.now())

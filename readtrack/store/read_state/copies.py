@@ -39,7 +39,7 @@ class Copy(NamedTuple):
 
 
 def family_of(row: keys.Key) -> str:
-    """Returns the name of a row of keys in SQL: `read`, `seen`, `read:ordinal` or `seen:ordinal`."""
+    """Returns the name of a row of keys in SQL: `read` or `seen`, perhaps behind it `:ordinal`."""
     return row.pattern.partition("{subject}:")[2]
 
 
@@ -51,7 +51,8 @@ FAMILIES_BY_ORDINAL = frozenset(family_of(form.by_ordinal) for form in STRATEGIE
 class Portion(NamedTuple):
     """Copies of one moment, and the ordinals by name that SQL did not know at that moment.
 
-    SQL has to know them before it has the copies, or it might learn that they are somebody else's.
+    SQL has to know these ordinals before it has the copies. Otherwise it could take a reader in a
+    copy for another reader.
     """
 
     copies: list[Copy]
@@ -122,12 +123,14 @@ def changes(tag: str) -> Changes:
 
 
 def number_of_changes(tag: str) -> Call[int]:
-    """Reads how many states of a partition changed since SQL got a copy."""
+    """Returns the call that reads how many states of a partition changed since SQL got a copy."""
     return Call("ZCARD", [keys.reads_changed(tag)])
 
 
 def number_of_new_readers(tag: str) -> Call[int]:
-    """Reads of how many readers of a partition SQL does not know the ordinals."""
+    """Returns the call that reads how many readers of a partition have ordinals that SQL does not
+    know.
+    """
     return Call("ZCARD", [keys.readers_new(tag)])
 
 

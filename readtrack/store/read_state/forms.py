@@ -341,6 +341,7 @@ class Sequences(Strategy):
     by_ordinal = keys.ordinal_seen_counters
 
     def joined(self, state: bytes, other: bytes) -> bytes:
+        # The higher number of each reader is that of the later visit.
         length = max(len(state), len(other))
         counters = zip(_counters(state, length), _counters(other, length), strict=True)
         return pack(f">{length // SLOT}I", *starmap(max, counters))

@@ -71,7 +71,7 @@ class KeysOfPart:
         raise NotImplementedError
 
     def delete(self, subjects: Iterable[str]) -> None:
-        """Deletes the copies of the read state of these subjects. Raises django.db.Error."""
+        """Deletes the copies of the read state of `subjects`. Raises django.db.Error."""
         raise NotImplementedError
 
 
