@@ -67,12 +67,12 @@ def _is_allowed_by_site(user: Any, obj: Model | None) -> bool:
     """Returns True if the function in VIEW_NUMBERS allows the object, or else the whole site."""
     if user is None or not user.is_authenticated:
         return False
-    if _answer_of_site(user, obj):
+    if _site_says_true(user, obj):
         return True
-    return obj is not None and _answer_of_site(user, None)
+    return obj is not None and _site_says_true(user, None)
 
 
-def _answer_of_site(user: Any, obj: Model | None) -> bool:
+def _site_says_true(user: Any, obj: Model | None) -> bool:
     """Returns what the function in VIEW_NUMBERS answers, False if it raises an error."""
     rule = conf.VIEW_NUMBERS
     return says_true(

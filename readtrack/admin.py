@@ -273,7 +273,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     has_add_permission = has_delete_permission = has_change_permission
 
 
-def _form_url(obj: Model, *, admin_site: admin.AdminSite, request: HttpRequest) -> str:
+def form_url(obj: Model, *, admin_site: admin.AdminSite, request: HttpRequest) -> str:
     """Returns the address of the object's form; "" for a user who may not see the form, and for an
     object that has none in this admin site.
     """
@@ -321,7 +321,7 @@ class ViewCountsAdmin(ReadOnlyAdmin):
         return may_view_numbers(request.user)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request) and not parts.show_numbers()
+        return self.has_view_permission(request) and not parts.any_shows_numbers()
 
     def get_urls(self) -> list[Any]:
         page = self.admin_site.admin_view(self.changelist_view)
@@ -336,12 +336,12 @@ class ViewCountsAdmin(ReadOnlyAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         request.current_app = self.admin_site.name  # for the template's addresses, too
-        form_url = partial(_form_url, admin_site=self.admin_site, request=request)
+        form_url_here = partial(form_url, admin_site=self.admin_site, request=request)
         context = {
             **self.admin_site.each_context(request),
             "has_breadcrumb_list": django.VERSION >= (6, 1),
             "title": gettext("View counts"),
-            **view_counts.page_context(form_url),
+            **view_counts.page_context(form_url_here),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/readtrack/view_counts.html", context)
@@ -408,7 +408,7 @@ class FlushRunAdmin(ReadOnlyAdmin):
             "has_breadcrumb_list": django.VERSION >= (6, 1),
             "title": gettext("Who has read it"),
             "subtitle": title_of(category),
-            "form_url": _form_url(category, admin_site=self.admin_site, request=request),
+            "form_url": form_url(category, admin_site=self.admin_site, request=request),
             **audience.page_context(category, request.GET),
         }
         return TemplateResponse(request, "admin/readtrack/readers.html", context)

@@ -16,7 +16,7 @@ from django.views.generic.edit import DeletionMixin, FormMixin
 from readtrack import parts, tracker
 from readtrack.conf import cached_setting, conf, explains_pages, logger
 from readtrack.hits import bots, exclusions, readers, visitors
-from readtrack.hits.hit import NO_OUTCOME, Further, Hit, Outcome, Reason, refusal
+from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, PartRecord, Reason, refusal
 from readtrack.page import contents, stream
 from readtrack.page.filling import Filling
 from readtrack.page.placeholders import MARK, MAY_QUERY, PANEL_MARK, READER_MARK
@@ -93,12 +93,12 @@ class Activity(NamedTuple):
     views: tuple[str, ...] = ()  # subjects
     reads: tuple[str, ...] = ()  # subjects
     steps: tuple[tuple[str, str], ...] = ()  # subjects and stages of their funnels
-    further: Further | None = None  # what a report tells beside that
+    part_record: PartRecord | None = None  # what a report tells beside that
 
     @property
     def has_anything(self) -> bool:
         """Returns True if there is anything to record."""
-        return bool(self.views or self.reads or self.steps or self.further)
+        return bool(self.views or self.reads or self.steps or self.part_record)
 
 
 NO_ACTIVITY = Activity()
@@ -200,12 +200,12 @@ def _shown_by(recorder: Recorder, content: bytes | None) -> ShownPage:
     """Returns the page with what the recorder has collected."""
     report = recorder.report
     as_of = None
-    further = None
+    part_record = None
     if report is not None:
         as_of = report.as_of
-        further = report.further
+        part_record = report.part_record
     activity = Activity(
-        tuple(recorder.views), tuple(recorder.reads), tuple(recorder.steps), further
+        tuple(recorder.views), tuple(recorder.reads), tuple(recorder.steps), part_record
     )
     return ShownPage(
         activity, content, recorder.is_shared, recorder.is_reported_later, report, as_of
@@ -284,7 +284,7 @@ def _excluded(verdict: Verdict) -> Verdict:
     activity = verdict.activity
     if exclusions.leaves_out_reads():
         return Verdict(NO_ACTIVITY, verdict.reason or "excluded")
-    if not (activity.views or activity.steps or activity.further):
+    if not (activity.views or activity.steps or activity.part_record):
         return verdict
     return Verdict(Activity(reads=activity.reads), verdict.reason or "excluded")
 
@@ -304,7 +304,7 @@ def _refusal_of_views(
 ) -> Reason | None:
     """Returns why the page's views, reads and reports cannot count; None if they can."""
     activity = page.activity
-    if not (activity.views or activity.reads or activity.further):
+    if not (activity.views or activity.reads or activity.part_record):
         return None
     method = request.method
     status = response.status_code
@@ -413,7 +413,7 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
         reads,
         values,
         activity.steps,
-        activity.further,
+        activity.part_record,
         page.report is not None,
         _is_seen(request, page, identity),
         identity.stand_in,

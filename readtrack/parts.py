@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from readtrack.sql.row_counts import RowCounts
     from readtrack.store.counters import Stored
     from readtrack.store.keys import Key
-    from readtrack.store.read_state.forms import Strategy
+    from readtrack.store.read_state.forms import Form
     from readtrack.store.read_state.of_parts import KeysOfPart
     from readtrack.store.scripts import Call
     from readtrack.store.sending import Sending
@@ -55,7 +55,7 @@ class AdminLink(NamedTuple):
     is_of_site: bool = False  # for those only who may see the numbers of the whole site
 
 
-class CountedView(NamedTuple):
+class CountingNeeds(NamedTuple):
     """What a part needs in the script that counts a view.
 
     The file `lua/counted.lua` in the part's folder has the Lua that each counted view runs, and
@@ -210,7 +210,7 @@ class PartConfig(AppConfig):
         """Returns True if what is trending goes by views that were seen, in place of all views."""
         return False
 
-    def counted_view(self) -> CountedView | None:
+    def counting_needs(self) -> CountingNeeds | None:
         """Returns what the part needs in the script that counts a view; None if it needs nothing.
 
         It costs each view. What only some views need is better an effect.
@@ -246,7 +246,7 @@ class PartConfig(AppConfig):
         """
         return ()
 
-    def read_state_forms(self) -> "Mapping[str, Strategy]":
+    def read_state_forms(self) -> "Mapping[str, Form]":
         """Returns the forms of read state that are the part's, by the label of the model that has one."""
         return {}
 
@@ -363,13 +363,13 @@ def stages() -> tuple[str, ...]:
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
-def trend_by_seen() -> bool:
+def any_trends_by_seen() -> bool:
     """Returns True if an installed part lets what is trending go by views that were seen."""
     return any(part.trends_by_seen() for part in installed())
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
-def show_numbers() -> bool:
+def any_shows_numbers() -> bool:
     """Returns True if the pages of an installed part show the numbers of the site in the admin."""
     return any(part.shows_numbers for part in installed())
 
@@ -387,7 +387,7 @@ def models() -> "list[type[Model]]":
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
-def hear_publications() -> bool:
+def any_hears_publications() -> bool:
     """Returns True if an installed part hears of publications as they happen."""
     return any(part.hears_publications() for part in installed())
 

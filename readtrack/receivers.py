@@ -24,7 +24,7 @@ from readtrack.models import PendingPublication, Tracked, tracked
 from readtrack.subjects import (
     has_read_state,
     is_counted,
-    is_news_by_registry,
+    is_news_by_models_setting,
     label_of,
     news_links,
     owner,
@@ -33,13 +33,13 @@ from readtrack.subjects import (
 )
 
 # Models whose rows an app of readtrack publishes itself, at another moment than a save.
-published_by_app: set[type[Model]] = set()
+models_published_by_their_app: set[type[Model]] = set()
 
 
 def leave_publishing_to_app(models: Iterable[type[Model]]) -> None:
     """Leaves it to an app when rows of the models are news, whichever app is ready first."""
     for model in models:
-        published_by_app.add(model)
+        models_published_by_their_app.add(model)
         tracked.row_saving.disconnect(sender=model, dispatch_uid="readtrack.before_save")
         post_save.disconnect(sender=model, dispatch_uid="readtrack.on_create")
         pre_delete.disconnect(sender=model, dispatch_uid="readtrack.before_delete")
@@ -73,7 +73,7 @@ def connect() -> None:
 
 def _connect_news(model: type[Model]) -> None:
     """Connects the receivers that publish rows of the model."""
-    if model in published_by_app:
+    if model in models_published_by_their_app:
         return
     links = news_links(model)
     if issubclass(model, Tracked):
@@ -125,7 +125,7 @@ def on_sign_in(sender: Any, request: Any, user: Any, **kwargs: Any) -> None:
     from readtrack.unread import signing_in
 
     anonymous = visitors.reader(request, None)
-    reader = readers.or_none(user.pk)
+    reader = readers.reader_or_none(user.pk)
     if anonymous is not None and reader is not None:
         fail_open(signing_in.take_over, 0, anonymous, reader)
 
@@ -239,7 +239,7 @@ def on_create(
     sender: type[Model], instance: Model, *, created: bool, raw: bool, using: str, **kwargs: Any
 ) -> None:
     """Receives post_save of a row of a model that has a `news_for` in MODELS, and publishes a new one."""
-    if created and not raw and is_news_by_registry(instance):
+    if created and not raw and is_news_by_models_setting(instance):
         from readtrack.unread import publishing
 
         publishing.publish([instance], using=using)
@@ -348,4 +348,4 @@ def _is_news_when_linked(post: Any, name: str) -> bool:
     """Returns True if the post is news in the categories that its field of that name got."""
     if isinstance(post, Tracked):
         return post.is_news(created=False, changed={name})
-    return is_news_by_registry(post)
+    return is_news_by_models_setting(post)

@@ -22,7 +22,7 @@ from readtrack.subjects import (
 )
 
 if TYPE_CHECKING:
-    from readtrack.hits.hit import Further
+    from readtrack.hits.hit import PartRecord
 
 
 class Report(NamedTuple):
@@ -30,7 +30,7 @@ class Report(NamedTuple):
 
     as_of: int  # Redis's clock (µs) when the page was made
     language: str  # of the page
-    further: "Further | None" = None  # what is recorded of it beside views and reads
+    part_record: "PartRecord | None" = None  # what is recorded of it beside views and reads
 
 
 class Recorder:
@@ -60,7 +60,7 @@ class Recorder:
         """Returns True if there is anything to record."""
         if self.views or self.reads or self.steps:
             return True
-        return self.report is not None and self.report.further is not None
+        return self.report is not None and self.report.part_record is not None
 
     def view(self, obj: Model) -> None:
         """Adds a view of the object.

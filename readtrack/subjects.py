@@ -132,7 +132,7 @@ def may_be_key(model: Any, pk: Any) -> bool:
     return "\0" not in str(key)
 
 
-def rows_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
+def subjects_by_model(subjects: Iterable[str]) -> dict[type[Model], dict[Any, str]]:
     """Returns the subjects by counted model, then by primary key.
 
     Subjects of other models, and those that no row can have, are left out.
@@ -389,7 +389,7 @@ def news_links(model: type[Model]) -> list[Any]:
     if issubclass(model, Tracked):
         field_names = model.news_for
     else:
-        field_names = _option_of(model, "news_for") or ()
+        field_names = option_of(model, "news_for") or ()
     links = []
     for name in field_names:
         with suppress(FieldDoesNotExist):
@@ -399,7 +399,7 @@ def news_links(model: type[Model]) -> list[Any]:
     return links
 
 
-def _option_of(model: type[Model], name: str) -> Any:
+def option_of(model: type[Model], name: str) -> Any:
     """Returns the option in MODELS of the model, or of its nearest parent that has it; else None."""
     for parent in with_parents(model):
         options = registry().get(parent._meta.label_lower)
@@ -409,9 +409,9 @@ def _option_of(model: type[Model], name: str) -> Any:
     return None
 
 
-def is_news_by_registry(row: Model) -> bool:
+def is_news_by_models_setting(row: Model) -> bool:
     """Returns True unless MODELS names a function that says that the row is no news."""
-    path = _option_of(row.__class__, "is_news")
+    path = option_of(row.__class__, "is_news")
     if not path:
         return True
     return says_true(path, lambda: import_string(path)(row), otherwise="the row is no news")
@@ -436,7 +436,7 @@ def author_field(model: type[Model]) -> Any:
     if issubclass(model, Tracked):
         field_name = model.news_author
     else:
-        field_name = _option_of(model, "news_author")
+        field_name = option_of(model, "news_author")
     if not field_name:
         return None
     try:
@@ -456,7 +456,7 @@ def published_field(model: type[Model]) -> Any:
     if issubclass(model, Tracked):
         field_name = model.published_field
     else:
-        field_name = _option_of(model, "published_field")
+        field_name = option_of(model, "published_field")
     dates = {field.name: field for field in model._meta.concrete_fields if is_date(field)}
     if field_name:
         return dates.get(field_name)  # a check reports a name that is none of them
@@ -472,7 +472,7 @@ def publication_notes(model: type[Model]) -> int:
     """
     if issubclass(model, Tracked):
         return model.publication_notes
-    return _option_of(model, "publication_notes") or 0
+    return option_of(model, "publication_notes") or 0
 
 
 def is_date(field: Any) -> bool:

@@ -164,7 +164,7 @@ def _mark_rows_read(user: Any, rows: QuerySet[Any, Any], *, as_of: int | None) -
 
 def _mark_model_read(
     user: Any,
-    form: read_state.Strategy,
+    form: read_state.Form,
     *,
     within: Model | None,
     as_of: int | None,

@@ -371,7 +371,7 @@ def test_an_app_that_publishes_rows_itself_is_left_alone_with_them() -> None:
         post.delete()
         assert not PendingPublication.objects.exists()
     finally:
-        receivers.published_by_app.remove(Post)
+        receivers.models_published_by_their_app.remove(Post)
         receivers.connect()
     factories.post(category=category)
     assert PendingPublication.objects.get().subject == subject_of(category)

@@ -66,7 +66,7 @@ def noting_hits(
         response = get_response(request)
         recorder = request.readtrack  # type: ignore[attr-defined]
         report = recorder.report
-        reading = report.further if report else None
+        reading = report.part_record if report else None
         verdict = response.headers.get("X-Readtrack", "")
         if not verdict and reading and reading.is_read:
             verdict = READ

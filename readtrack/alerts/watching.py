@@ -28,7 +28,7 @@ from readtrack.published import published_at
 from readtrack.site_address import absolute
 from readtrack.sql import runs
 from readtrack.store import connection, counters, keys, scripts
-from readtrack.subjects import counted_models, label_of, rows_by_model, subject_of
+from readtrack.subjects import counted_models, label_of, subject_of, subjects_by_model
 from readtrack.texts import line_of
 
 TRIES = 3  # after which Redis is gone
@@ -238,7 +238,7 @@ def _from(since: datetime, hours: Mapping[int, int]) -> dict[int, int]:
 
 def _objects(subjects: Mapping[str, Any]) -> Iterator[Model]:
     """Yields the objects of these subjects that the site shows. Makes a query for each model."""
-    for model, subjects_by_pk in rows_by_model(subjects).items():
+    for model, subjects_by_pk in subjects_by_model(subjects).items():
         yield from model._default_manager.filter(pk__in=[*subjects_by_pk])
 
 

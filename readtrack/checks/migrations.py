@@ -69,13 +69,13 @@ def check_moves() -> list[checks.CheckMessage]:
         return []
     migrations = loader.disk_migrations.values()
     followed = set(_followed_labels(migrations))
-    abandoned_models: list[tuple[str, str]] = []
+    former_models: list[tuple[str, str]] = []
     for migration in migrations:
-        abandoned_models += _models_left(migration)
+        former_models += _former_models(migration)
     messages: list[checks.CheckMessage] = []
     for model in dict.fromkeys([*subjects.counted_models(), *subjects.read_state_models()]):
         label = model._meta.label
-        for app, name in abandoned_models:
+        for app, name in former_models:
             if name != model._meta.model_name or app == model._meta.app_label:
                 continue
             if model._meta.label_lower in followed:
@@ -106,7 +106,7 @@ def _followed_labels(migrations: Iterable[Migration]) -> Iterator[str]:
                 yield operation.after.lower()
 
 
-def _models_left(migration: Migration) -> Iterator[tuple[str, str]]:
+def _former_models(migration: Migration) -> Iterator[tuple[str, str]]:
     """Yields the app and the name of models that the migration deletes without their tables."""
     for operation in migration.operations:
         if isinstance(operation, SeparateDatabaseAndState):

@@ -84,7 +84,7 @@ EXPECTED: Mapping[Any, Expected] = {
     Mapping: A_DICT,
 }
 # By the name of a setting whose values have a form of their own.
-EXPECTED_OF: Mapping[str, Expected] = {
+EXPECTED_BY_SETTING: Mapping[str, Expected] = {
     "RATE": Expected("hits and seconds, such as (5, 10), as whole numbers, at least 0", _is_rate),
     "PROXIES": Expected(
         "'auto', or the number of proxies, or a list of their addresses", _counts_or_lists_proxies
@@ -94,8 +94,8 @@ EXPECTED_OF: Mapping[str, Expected] = {
 
 def _expected(name: str) -> Expected:
     """Returns what the value of the setting has to be."""
-    if name in EXPECTED_OF:
-        return EXPECTED_OF[name]
+    if name in EXPECTED_BY_SETTING:
+        return EXPECTED_BY_SETTING[name]
     if name in parts.settings() or keys_of(name):
         return A_DICT
     return _expected_by(TYPES[name])

@@ -29,7 +29,7 @@ from readtrack.subjects import (
     counted_models,
     label_in,
     label_of,
-    rows_by_model,
+    subjects_by_model,
     tracked_models,
 )
 from readtrack.unread import outbox as unsent
@@ -496,7 +496,7 @@ def _stored_views(subjects: Collection[str]) -> dict[str, int]:
     """Returns SQL's views of the subjects that have a row which can be read now."""
     faults = Faults()
     stored: dict[str, int] = {}
-    for model, subjects_by_pk in rows_by_model(subjects).items():
+    for model, subjects_by_pk in subjects_by_model(subjects).items():
         faults.attempt(label_of(model), partial(_read_views, model, subjects_by_pk, stored), None)
     return stored
 

@@ -33,7 +33,7 @@ from readtrack.subjects import (
     counted_models,
     owner,
     read_state_models,
-    rows_by_model,
+    subjects_by_model,
 )
 
 
@@ -45,7 +45,7 @@ def reset(subjects: Sequence[str]) -> None:
     """
     for portion in scripts.parted(subjects):
         reset_time = scripts.run(resetting.reset(portion), patient=True)
-        for model, rows in rows_by_model(portion).items():
+        for model, rows in subjects_by_model(portion).items():
             raising.zero(model, rows)
         archive.delete(portion)
         deletions.note_times(dict.fromkeys(portion, reset_time))
@@ -113,7 +113,7 @@ def finish(resets: Mapping[str, int], steps: Sequence[Steps], faults: Faults, *,
     not_lowered: set[str] = set()
     lowered: list[str] = []
     for portion in scripts.sliced(list(resets)):
-        for model, rows in rows_by_model(portion).items():
+        for model, rows in subjects_by_model(portion).items():
             locked: set[str] = set()
             lower = partial(_lower_some, model, rows, locked, lowered)
             not_lowered |= faults.store([*rows.values()], lower)
@@ -133,7 +133,7 @@ def _forget(steps: Sequence[Steps], subjects: Sequence[str], *, reset_time: int)
     """Forgets the reset of one subject at that time, after which no flush can write old counts."""
     [subject] = subjects
     if subject not in deletions.times_of_lowering([subject]):  # it was set to zero
-        _delete_late_archive(subject)
+        _delete_stale_archive(subject)
         for step in steps:
             step.reset_ends(subject)
     resetting.delete_reset(subject, at=reset_time)
@@ -158,7 +158,7 @@ def lower(subjects: Sequence[str]) -> None:
     """Lowers the rows of these subjects to the live counts, where SQL stores more and a reset is
     noted. A row that another transaction has locked is left to the next flush.
     """
-    for model, rows in rows_by_model(subjects).items():
+    for model, rows in subjects_by_model(subjects).items():
         _lower(model, rows, [])
 
 
@@ -211,7 +211,7 @@ def _live_counts_of_resets(subjects: Sequence[str]) -> dict[str, RowCounts]:
     }
 
 
-def _delete_late_archive(subject: str) -> None:
+def _delete_stale_archive(subject: str) -> None:
     """Deletes the archived row that a flush which began before the reset of the subject may have
     written after it. The row stays if the reset is no longer noted, as in `_lower`.
     """

@@ -59,7 +59,7 @@ AHEAD = timedelta(minutes=2)
 
 AFTER_ALL = 2**63 - 1  # a time (µs) that is later than all others
 TOTALS_AT_ONCE = 10_000  # totals in a chunk, which is written before the next chunk is read
-RUNS_KEPT = 10_000  # records of past flushes: a week of one a minute
+RECORDS_KEPT = 10_000  # records of past flushes: a week of one a minute
 # From one archive to the next. The full flushes between them archive what was viewed in the last
 # hour.
 ARCHIVE_INTERVAL = timedelta(days=1)
@@ -241,7 +241,7 @@ def _flush(
     _store_changed(work)
     recently_viewed: frozenset[str] = frozenset()
     if is_late:
-        _write_late(work)
+        _write_compared(work)
     else:
         recently_viewed = _recently_viewed(run, epoch)
         _write(work, recently_viewed)
@@ -316,7 +316,7 @@ def _write(work: Work, recently_viewed: frozenset[str]) -> None:
         dimension_names.forget(gone_dimensions, work.epoch.tags)
 
 
-def _write_late(work: Work) -> None:
+def _write_compared(work: Work) -> None:
     """Compares everything with SQL, and lets parts store what SQL lacks under the hours in which it
     came.
 
@@ -547,7 +547,7 @@ def _finish(work: Work, recently_viewed: frozenset[str]) -> None:
     deletes old records of flushes.
     """
     run, epoch, faults, steps, changed, *_ = work
-    resets.finish(resetting.recent_resets(epoch.tags), steps, faults, now=run.redis_time)
+    resets.finish(resetting.noted_resets(epoch.tags), steps, faults, now=run.redis_time)
     for step in steps:
         step.finish(has_changes=bool(changed))
     if run.kind != run.Kind.CHANGED:
@@ -556,7 +556,7 @@ def _finish(work: Work, recently_viewed: frozenset[str]) -> None:
             if epoch.has_first:
                 step.full_once()
         flush_notes.note_full(run.redis_time, tags=epoch.tags)
-        _delete_old_runs(run)
+        _delete_old_records(run)
     if run.kind == run.Kind.ARCHIVE:
         _finish_archive(run, epoch, steps)
 
@@ -586,14 +586,14 @@ def _note_end(run: FlushRun, epoch: epochs.SqlEpoch) -> None:
         run.redis_time = end
 
 
-def _delete_old_runs(run: FlushRun) -> None:
+def _delete_old_records(run: FlushRun) -> None:
     """Deletes the records of old flushes.
 
-    Keeps the last RUNS_KEPT records, and the last good one of each kind and part.
+    Keeps the last RECORDS_KEPT records, and the last good one of each kind and part.
     """
     if absent.is_absent(FlushRun):
         return
     by_kind = runs.ended_well().order_by().values_list("kind", "part").annotate(newest=Max("pk"))
     newest_pks = [pk for _kind, _part, pk in by_kind]
-    old = databases.rows(FlushRun).filter(pk__lte=run.pk - RUNS_KEPT)
+    old = databases.rows(FlushRun).filter(pk__lte=run.pk - RECORDS_KEPT)
     old.exclude(pk__in=newest_pks).delete()

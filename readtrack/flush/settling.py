@@ -13,7 +13,7 @@ from readtrack.sql.faults import Faults
 from readtrack.store import counters, keys, scripts
 from readtrack.store.connection import server_time
 from readtrack.store.counters import Epoch, Stored
-from readtrack.subjects import rows_by_model
+from readtrack.subjects import subjects_by_model
 
 NOTHING = Stored({"": 0})  # what SQL stores of a row that is gone
 # A counter of which no installed part has known for so long (µs) is of a part that is gone. A
@@ -113,7 +113,7 @@ def stored_counters(counter_names: Sequence[str], faults: Faults) -> dict[str, S
     if others:
         for part in parts.installed():
             stored.update(part.stored_counters(others))
-    for model, rows in rows_by_model(totals).items():
+    for model, rows in subjects_by_model(totals).items():
         read = partial(_read_totals, model, rows, stored)
         unread = faults.store([*rows.values()], read)
         unread |= _hidden(model, rows, stored, faults, without=unread)

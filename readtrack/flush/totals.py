@@ -17,7 +17,7 @@ from readtrack.sql.faults import Faults
 from readtrack.sql.raising import Written
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, removal, scripts, uniques
-from readtrack.subjects import rows_by_model
+from readtrack.subjects import subjects_by_model
 
 # Rows that one transaction locks. PostgreSQL raises them in some 20 ms, for which the site's own
 # saves of these rows have to wait.
@@ -142,7 +142,7 @@ def _archive(
 
 def _portions(live: Mapping[str, RowCounts]) -> Iterator[Portion]:
     """Yields the rows of the subjects, ROWS_LOCKED rows of one model at most at a time."""
-    for model, rows in rows_by_model(live).items():
+    for model, rows in subjects_by_model(live).items():
         # Sorted, because rows that are neighbours share pages of the table. By subject, because
         # not every primary key has an order.
         pks = sorted(rows, key=rows.__getitem__)

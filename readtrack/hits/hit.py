@@ -54,7 +54,7 @@ PARTS = re.compile(
 )
 
 
-class Further(Protocol):
+class PartRecord(Protocol):
     """What a part records of a hit beside its views, reads and steps."""
 
     def call(self, hit: "Hit") -> "Call[list[tuple[str, str]]]":
@@ -71,7 +71,7 @@ class Hit(NamedTuple):
     # Names and values, by which the views are broken down.
     dimensions: tuple[tuple[str, str], ...] = ()
     steps: tuple[tuple[str, str], ...] = ()  # subjects and stages of their funnels
-    further: "Further | None" = None
+    part_record: "PartRecord | None" = None
     # A later request tells of the page, mostly for the second time, so repeats are expected.
     is_report: bool = False
     # It says that the page was seen: it came to life in a browser.

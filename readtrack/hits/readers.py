@@ -64,7 +64,7 @@ def reader_by_id(pk: Any) -> Reader:
 
 
 @cached_setting("AUTH_USER_MODEL", maxsize=1024)
-def or_none(pk: Any) -> Reader | None:
+def reader_or_none(pk: Any) -> Reader | None:
     """Returns what `reader_by_id` does; None for an id out of bounds.
 
     A user with such an id gets no dots, and a warning says so. Because of the cache, it does so

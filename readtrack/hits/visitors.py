@@ -350,7 +350,7 @@ def logged(address: str, agent: str, *, at: datetime) -> Visitor:
 def reader(request: HttpRequest, user: Any | None) -> readers.Reader | None:
     """Returns the reader of the request; None for a visitor who has no dots."""
     if user is not None:
-        return readers.or_none(user.pk)
+        return readers.reader_or_none(user.pk)
     if not conf.DOTS.anonymous:
         return None
     # A visitor with a new cookie is no reader until the cookie comes back. Otherwise each page for

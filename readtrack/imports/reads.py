@@ -167,7 +167,7 @@ def _take_marks(
     while chunk := list(islice(rows, scripts.SLICE)):
         subjects_by_reader: defaultdict[Any, list[str]] = defaultdict(list)
         for reader_pk, category_pk in chunk:
-            reader = readers.or_none(reader_pk)  # None for an id out of bounds
+            reader = readers.reader_or_none(reader_pk)  # None for an id out of bounds
             subjects_by_reader[reader].append(subject_of_row(category_model, category_pk))
         report.skipped["id out of bounds"] += len(subjects_by_reader.pop(None, ()))
         to_mark = sum(map(len, subjects_by_reader.values()))
@@ -378,7 +378,7 @@ def _times(
         if read_until < earliest:
             report.skipped["older than the days of THREADS"] += 1
             continue
-        reader = readers.or_none(mark.user_pk)
+        reader = readers.reader_or_none(mark.user_pk)
         if reader is None:
             report.skipped["id out of bounds"] += 1
             continue

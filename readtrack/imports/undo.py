@@ -30,7 +30,7 @@ from readtrack.numbers.sql.history import FOREVER
 from readtrack.sql import databases, deletions, epochs, row_counts
 from readtrack.sql.faults import Faults
 from readtrack.store import keys, scripts
-from readtrack.subjects import rows_by_model
+from readtrack.subjects import subjects_by_model
 
 NAMED_FILES = 10  # of those that were imported, which an error names
 GONE = "the objects were set to zero, deleted or renamed since"
@@ -200,7 +200,7 @@ def _without_gone(added: Added, redis_time: int, undone: Undone) -> Added:
 def _existing(subjects: Iterable[str]) -> set[str]:
     """Returns those of the subjects whose rows exist."""
     existing: set[str] = set()
-    for model, subject_by_pk in rows_by_model(subjects).items():
+    for model, subject_by_pk in subjects_by_model(subjects).items():
         stored = row_counts.stored_of_any(model, [*subject_by_pk])
         existing.update(subject_by_pk[pk] for pk in stored)
     return existing

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models.signals import post_migrate
 from django.utils.translation import gettext_lazy as _
 
-from readtrack.parts import Check, CountedView, EffectsOf, PartConfig, ValuesOf
+from readtrack.parts import Check, CountingNeeds, EffectsOf, PartConfig, ValuesOf
 
 if TYPE_CHECKING:
     from django.db.models import Model
@@ -88,10 +88,10 @@ class NumbersConfig(PartConfig):
 
         flushing.settled(counts)
 
-    def counted_view(self) -> CountedView:
+    def counting_needs(self) -> CountingNeeds:
         from readtrack.numbers import counted
 
-        return counted.counted_view()
+        return counted.counting_needs()
 
     def effects(self, label: str) -> EffectsOf:
         from readtrack.numbers import counted

@@ -6,7 +6,7 @@ from functools import partial
 from readtrack.conf import cached_setting
 from readtrack.hits.hit import Hit
 from readtrack.numbers.options import enters_funnel, numbers_options
-from readtrack.parts import CountedView, Effect, EffectsOf
+from readtrack.parts import CountingNeeds, Effect, EffectsOf
 from readtrack.store import counters, keys, uniques
 from readtrack.subjects import model_with_label
 
@@ -17,9 +17,9 @@ def counts_days(label: str) -> bool:
     return numbers_options().history and bool(uniques.strategy_of(label).rows)
 
 
-def counted_view() -> CountedView:
+def counting_needs() -> CountingNeeds:
     """Returns what lua/counted.lua and lua/effects.lua need."""
-    return CountedView(
+    return CountingNeeds(
         keys={
             "hour": keys.hour,
             "day_visitors": keys.day_visitors,

@@ -26,9 +26,9 @@ from readtrack.subjects import (
     label_of,
     news_links,
     published_field,
-    rows_by_model,
     subject_column,
     subject_of,
+    subjects_by_model,
 )
 
 Order = Literal["views", "reads", "growth"]
@@ -230,7 +230,7 @@ class Objects:
     def _old_among(self, subjects: Iterable[str]) -> set[str]:
         """Returns those of the subjects that are old. Makes one query for each model."""
         old: set[str] = set()
-        for model, subjects_by_pk in rows_by_model(subjects).items():
+        for model, subjects_by_pk in subjects_by_model(subjects).items():
             pks = self._old_rows(model).filter(pk__in=subjects_by_pk).values_list("pk", flat=True)
             old.update(subjects_by_pk[pk] for pk in pks)
         return old
@@ -274,7 +274,7 @@ class Objects:
         self._large_models = [
             model for model, views in views_by_model.items() if has_best and len(views) >= MOST
         ]
-        best_by_model = rows_by_model(self._best(self.order)) if self._large_models else {}
+        best_by_model = subjects_by_model(self._best(self.order)) if self._large_models else {}
         for model in self._large_models:
             best = best_by_model.get(model, {})
             views_by_model[model] = self._with_best_first(model, views_by_model[model], best)
@@ -441,7 +441,7 @@ class Objects:
     def load(self, subjects: Iterable[str]) -> None:
         """Loads the rows of the subjects, as far as they are not loaded yet."""
         missing = [subject for subject in dict.fromkeys(subjects) if subject not in self._rows]
-        for model, pks in rows_by_model(missing).items():
+        for model, pks in subjects_by_model(missing).items():
             rows = with_links(self.scope.rows(model).filter(pk__in=pks))
             self._rows.update((subject_of(row), row) for row in rows)
 
@@ -508,7 +508,7 @@ def with_links(rows: "QuerySet[Any]") -> "QuerySet[Any]":
 
 def _deleted_row(subject: str) -> Model:
     """Returns an object with the primary key of a row that is gone."""
-    [(model, subjects_by_pk)] = rows_by_model([subject]).items()
+    [(model, subjects_by_pk)] = subjects_by_model([subject]).items()
     [pk] = subjects_by_pk
     return model(pk=pk)
 

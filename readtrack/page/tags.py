@@ -103,7 +103,7 @@ def reader_of(context: Any) -> readers.Reader | None:
         user = context.get("user")
         if user is None or not user.is_authenticated:
             return None
-        return readers.or_none(user.pk)
+        return readers.reader_or_none(user.pk)
     if hasattr(request, "session"):
         # So that SessionMiddleware adds Vary: Cookie, for anonymous visitors too.
         request.session.accessed = True

@@ -48,7 +48,7 @@ def objects_of(
         if is_of_model and opening.subject not in left_out:
             wanted[opening.subject] = opening.at
     objs: dict[str, Any] = {}
-    for model_of_rows, pks in subjects.rows_by_model(wanted).items():
+    for model_of_rows, pks in subjects.subjects_by_model(wanted).items():
         for obj in model_of_rows._default_manager.filter(pk__in=pks):
             subject = subjects.subject_of(obj)
             obj.opened_at = wanted[subject]  # type: ignore[attr-defined]

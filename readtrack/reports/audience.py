@@ -100,7 +100,7 @@ def _in_pages(subject: str, rows: QuerySet[Any]) -> Iterator[State]:
 
 def _with_states(subject: str, users: Sequence[Any]) -> list[State]:
     """Returns the users' states, in one round trip."""
-    all_readers = [readers.or_none(user.pk) for user in users]
+    all_readers = [readers.reader_or_none(user.pk) for user in users]
     unread = iter(_are_unread(subject, [reader for reader in all_readers if reader is not None]))
     return [
         State(user, None if reader is None else next(unread))

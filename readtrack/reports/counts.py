@@ -114,7 +114,7 @@ def has_seen(user: Any, obj: Model, *, at: datetime | None = None) -> bool:
     if user is None or not user.is_authenticated:
         return False
     subject = subject_of(obj)
-    number = readers.number_of(readers.or_none(user.pk))
+    number = readers.number_of(readers.reader_or_none(user.pk))
     strategy = uniques.strategy_of(subject)
     now = buckets.now()
     first_day = now - (strategy.covers_days - 1) * buckets.DAY

@@ -33,7 +33,7 @@ def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     """
     subjects = {obj: subject_of(obj) for obj in listed(objs)}
     pk = readers.id_of(user)
-    reader = None if pk is None else readers.or_none(pk)
+    reader = None if pk is None else readers.reader_or_none(pk)
     if reader is None:
         return dict.fromkeys(subjects, 0)
     dots = [subject for obj, subject in subjects.items() if can_be_unread(obj)]

@@ -40,7 +40,7 @@ def _objects(subject_names: Sequence[str]) -> dict[str, Model]:
     model.
     """
     objs: dict[str, Model] = {}
-    for model, pks in subjects.rows_by_model(subject_names).items():
+    for model, pks in subjects.subjects_by_model(subject_names).items():
         for row in model._default_manager.filter(pk__in=pks):
             objs[subjects.subject_of(row)] = row
     return objs

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from django.urls import path
 from django.utils.translation import gettext_lazy as _
 
-from readtrack.parts import Check, CountedView, PartConfig
+from readtrack.parts import Check, CountingNeeds, PartConfig
 
 if TYPE_CHECKING:
     from django.template import Library
@@ -63,10 +63,10 @@ class ScriptConfig(PartConfig):
 
         return tags.jinja_functions()
 
-    def counted_view(self) -> CountedView:
+    def counting_needs(self) -> CountingNeeds:
         from readtrack.script import keys
 
-        return CountedView(keys_if_seen={"reading": keys.reading})
+        return CountingNeeds(keys_if_seen={"reading": keys.reading})
 
     def reporting(self) -> "Reporting":
         from readtrack.script.reporting import ScriptReporting

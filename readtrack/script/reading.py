@@ -69,7 +69,7 @@ class Reading(NamedTuple):
             key_names += (
                 core_keys.window(identity, subject),
                 keys.reading_pass(identity, subject),
-                keys.read_pass(identity, subject),
+                keys.stage_pass(identity, subject),
             )
         if hit.stand_in:
             key_names.append(core_keys.window(hit.stand_in, subject))

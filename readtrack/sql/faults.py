@@ -63,7 +63,7 @@ class Faults:
         """
         error_of_all = None
         if not self._given_up:
-            error_of_all = _error_of(write, subjects)
+            error_of_all = _try_write(write, subjects)
             if error_of_all is None:
                 return set()
         by_label: defaultdict[str, list[str]] = defaultdict(list)
@@ -72,16 +72,16 @@ class Faults:
         failed: set[str] = set()
         for label, group in by_label.items():
             is_tried = error_of_all is not None and len(group) == len(subjects)
-            error = error_of_all if is_tried else self._error_of_group(label, group, write)
+            error = error_of_all if is_tried else self._try_model(label, group, write)
             if error is not None:
                 failed |= self._divide(group, write, error)
         return failed
 
-    def _error_of_group(self, label: str, subjects: Subjects, write: Write) -> Exception | None:
+    def _try_model(self, label: str, subjects: Subjects, write: Write) -> Exception | None:
         """Returns the error by which the model with that label was given up, or by which the write
         of its subjects fails; None if it does not fail.
         """
-        return self._given_up.get(label) or _error_of(write, subjects)
+        return self._given_up.get(label) or _try_write(write, subjects)
 
     def leave_out(self, tables: Iterable[type[Model]]) -> None:
         """Notes tables of the app that the database lacks."""
@@ -115,7 +115,7 @@ class Faults:
         together by that error. Returns those that failed by themselves.
         """
         label = label_in(subjects[0])
-        if self._is_of_model(label, error):
+        if self._is_fault_of_model(label, error):
             self._given_up[label] = error
             return self._leave(subjects, error)
         if len(subjects) == 1 or (is_first and _is_of_all(subjects, write, error)):
@@ -123,12 +123,12 @@ class Faults:
         half = len(subjects) // 2
         failed: set[str] = set()
         for part in (subjects[:half], subjects[half:]):
-            error_of_part = _error_of(write, part)
+            error_of_part = _try_write(write, part)
             if error_of_part is not None:
                 failed |= self._divide(part, write, error_of_part, is_first=False)
         return failed
 
-    def _is_of_model(self, label: str, error: Exception) -> bool:
+    def _is_fault_of_model(self, label: str, error: Exception) -> bool:
         """Returns True if every further try would fail, and wait as long: the table is locked, or
         is in another database, which is down.
         """
@@ -153,7 +153,7 @@ class Faults:
         self._by_reason[label, reason].update(names)
 
 
-def _error_of(write: Write, subjects: Subjects) -> Exception | None:
+def _try_write(write: Write, subjects: Subjects) -> Exception | None:
     """Returns the error by which the write fails, None if it does not."""
     try:
         write(subjects)
@@ -177,4 +177,4 @@ def _is_of_all(subjects: Subjects, write: Write, error: Exception) -> bool:
     """Returns True if each of some subjects fails by itself, too, so that all others would."""
     if len(subjects) <= SAMPLE or vendors.is_conflict(error):  # fewer rows meet fewer conflicts
         return False
-    return all(_error_of(write, [subject]) for subject in random.sample(subjects, SAMPLE))
+    return all(_try_write(write, [subject]) for subject in random.sample(subjects, SAMPLE))

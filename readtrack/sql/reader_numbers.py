@@ -49,12 +49,12 @@ def store(tag: str, numbers: Mapping[str, int]) -> None:
     """
     if not numbers:
         return
-    rows = _with(tag, numbers)
+    rows = _rows_with(tag, numbers)
     # A reader came anew to a Redis that had lost the ordinal. Nobody else may get the former one.
     former = {row.number for row in rows if numbers.get(row.name, row.number) != row.number}
     while former:
         _retire(tag, former)
-        rows = _with(tag, numbers)
+        rows = _rows_with(tag, numbers)
         former = {row.number for row in rows if numbers.get(row.name, row.number) != row.number}
     _separate(tag, rows)
     copies.forget_new_readers(tag, numbers)
@@ -108,7 +108,7 @@ def retire_reader(name: str, ordinals: Mapping[str, int]) -> None:
             _retire(tag, [number])
 
 
-def _with(tag: str, numbers: Mapping[str, int]) -> list[ReaderNumber]:
+def _rows_with(tag: str, numbers: Mapping[str, int]) -> list[ReaderNumber]:
     """Inserts the ordinals of those readers who have no row. Returns all rows that have one of the
     names or one of the ordinals.
 

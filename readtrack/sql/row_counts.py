@@ -16,7 +16,7 @@ from readtrack.models.rows import past_caches
 from readtrack.models.tracked import COUNTS
 from readtrack.sql import databases, vendors
 from readtrack.store import scripts
-from readtrack.subjects import label_of, rows_by_model, subject_column, subject_of_row
+from readtrack.subjects import label_of, subject_column, subject_of_row, subjects_by_model
 
 FEW = 10_000  # rows of a queryset up to which the counts of all its rows are read
 
@@ -92,7 +92,7 @@ def missing(subjects: Iterable[str]) -> set[str]:
     and those of models whose rows may only be hidden.
     """
     without_row: set[str] = set()
-    for model, rows in rows_by_model(subjects).items():
+    for model, rows in subjects_by_model(subjects).items():
         with databases.site_transaction(databases.of(model)):
             existing = stored(model, list(rows))
         not_found = [subject for pk, subject in rows.items() if pk not in existing]
@@ -139,7 +139,7 @@ def by_subject(subjects: Iterable[str]) -> dict[str, RowCounts]:
     """
     counts: dict[str, RowCounts] = {}
     subject_by_column: dict[str, str] = {}  # subjects whose counts are in SubjectCount
-    for model, rows in rows_by_model(subjects).items():
+    for model, rows in subjects_by_model(subjects).items():
         if issubclass(model, Tracked):
             for pk, row in stored(model, list(rows)).items():
                 counts[rows[pk]] = row
@@ -156,7 +156,7 @@ def highest(model: type[Model], limit: int) -> list[tuple[str, RowCounts]]:
 
     The subjects are as columns have them, which cut long subjects.
     """
-    best = _most_viewed_first(rows_with_counts(model)).values_list("pk", *COUNTS)[:limit]
+    best = most_viewed_first(rows_with_counts(model)).values_list("pk", *COUNTS)[:limit]
     subjects = []
     for pk, views, visitors in best:
         column = pk  # in SubjectCount the primary key is the subject
@@ -166,7 +166,7 @@ def highest(model: type[Model], limit: int) -> list[tuple[str, RowCounts]]:
     return subjects
 
 
-def _most_viewed_first(rows: "QuerySet[Any]") -> "QuerySet[Any]":
+def most_viewed_first(rows: "QuerySet[Any]") -> "QuerySet[Any]":
     """Returns those of the rows that have views, most viewed first."""
     return rows.filter(view_count__gt=0).order_by("-view_count", "-pk")
 
@@ -225,7 +225,7 @@ def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, RowCou
     first, until enough of them have a row in the queryset.
     """
     if issubclass(queryset.model, Tracked):
-        best_rows = _most_viewed_first(queryset)[:limit]
+        best_rows = most_viewed_first(queryset)[:limit]
         return [(row, RowCounts(row.view_count, row.visitor_count)) for row in best_rows]
     has_filter = bool(queryset.query.where)
     if has_filter:
@@ -246,7 +246,7 @@ def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, RowCou
 def _rows_of_subjects(queryset: "QuerySet[Any]", subjects: Iterable[str]) -> dict[str, Any]:
     """Returns the rows of the queryset that have these subjects, by subject."""
     subject_by_pk: dict[Any, str] = {}
-    for rows in rows_by_model(subjects).values():
+    for rows in subjects_by_model(subjects).values():
         subject_by_pk.update(rows)
     return {subject_by_pk[row.pk]: row for row in queryset.filter(pk__in=list(subject_by_pk))}
 
@@ -278,7 +278,7 @@ def _portions_of_counts(model: type[Model]) -> Iterator[dict[str, RowCounts]]:
 
     Each portion has as many subjects as one call takes.
     """
-    best = _most_viewed_first(rows_with_counts(model)).values_list("pk", *COUNTS)
+    best = most_viewed_first(rows_with_counts(model)).values_list("pk", *COUNTS)
     start = 0
     while portion := best[start : start + scripts.SLICE]:
         yield {subject: RowCounts(views, visitors) for subject, views, visitors in portion}

@@ -17,7 +17,7 @@ def channel() -> str:
 
     Tenants share it. It has the number of the database, because PUBLISH reaches all databases.
     """
-    if not parts.hear_publications():
+    if not parts.any_hears_publications():
         return ""
     prefix = "" if keys.tenant_function() else conf.PREFIX
     client = connect()

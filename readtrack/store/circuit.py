@@ -121,7 +121,7 @@ class Page:
     seconds_left: float  # seconds that the page may still wait; TIMEOUT at first
     # Seconds of them that the page waited for single servers of a cluster, which have their own
     # circuits, or for a free connection.
-    seconds_elsewhere: float = 0.0
+    seconds_excused: float = 0.0
     _token: Any = None
 
     def __enter__(self) -> None:
@@ -130,12 +130,12 @@ class Page:
     def __exit__(self, *error: object) -> None:
         present_page.reset(self._token)
         if 0 < self.seconds_left < conf.TIMEOUT:  # with 0 an answer was missing
-            circuit.note_wait(conf.TIMEOUT - self.seconds_left - self.seconds_elsewhere)
+            circuit.note_wait(conf.TIMEOUT - self.seconds_left - self.seconds_excused)
 
     def note_wait_for_connection(self, seconds: float) -> None:
         """Notes that the page waited for a free connection, for which Redis is not to blame."""
         self.seconds_left -= seconds
-        self.seconds_elsewhere += seconds
+        self.seconds_excused += seconds
 
 
 circuit = Circuit()
@@ -222,7 +222,7 @@ def _note_failure(error: Exception) -> None:
     """Opens the circuit, unless the page had spent its time on waiting for a free connection."""
     page = present_page.get()
     is_late = isinstance(error, (TimeoutError, exceptions.TimeoutError))
-    if is_late and page is not None and page.seconds_elsewhere >= conf.TIMEOUT / 2:
+    if is_late and page is not None and page.seconds_excused >= conf.TIMEOUT / 2:
         return
     circuit.open(error)
 

@@ -443,13 +443,13 @@ def _asked_within(
             circuit.close()
         return result
     # `ask` may also wait for other servers, whose circuits note that part of the time.
-    before = page.seconds_left + page.seconds_elsewhere
+    before = page.seconds_left + page.seconds_excused
     try:
         result = ask(client)
         circuit.opened = None
     finally:
-        waited = before - page.seconds_left - page.seconds_elsewhere
-        page.seconds_elsewhere += waited
+        waited = before - page.seconds_left - page.seconds_excused
+        page.seconds_excused += waited
     circuit.note_wait(waited)
     return result
 

@@ -196,7 +196,7 @@ def _own_client(cache: Any, factory: Any, timeout: float) -> Redis:
     client_class = factory.redis_client_cls
     _check_client_class(client_class)
     # The first server takes the writes. If the servers are shards, it has all our keys.
-    pool = _pool(factory, cache.client._server[0], timeout)
+    pool = limited_pool(factory, cache.client._server[0], timeout)
     if isinstance(cache.client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
         raise UnusableError(
             "SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'"
@@ -244,7 +244,7 @@ class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
 
         def client_of(address: Address) -> Redis:
             host, port = address
-            pool = _pool(self, url, timeout)
+            pool = limited_pool(self, url, timeout)
             pool.connection_kwargs.update(host=host, port=port)
             if is_patient:
                 pool.connection_kwargs.update(socket_timeout=ANSWER, socket_connect_timeout=ANSWER)
@@ -289,7 +289,7 @@ def misconfiguration() -> str:
     return ""
 
 
-def _pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
+def limited_pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
     """Returns a pool of connections with our time-out (s).
 
     Unless the time-out is PATIENCE, they wait no longer than the page may. The pool is our own,

@@ -107,7 +107,7 @@ def _totals_by_member(
     """
 
     def decode(answer: Sequence[Sequence[Any]]) -> dict[Any, Total]:
-        counts, marks = _with_marks(answer, len(by_member))
+        counts, marks = with_marks(answer, len(by_member))
         rows = zip(by_member.values(), counts, marks, strict=True)
         return {
             item: Total(int(count), is_settled=mark is None)
@@ -122,7 +122,7 @@ def _hashes_by_member(tag: str, by_member: Mapping[str, Name]) -> Call[dict[Name
     """Reads the hashes. `by_member` has their names by their members in `views:unsettled`."""
 
     def decode(answer: Sequence[Sequence[Any]]) -> dict[Name, Hash]:
-        fields, marks = _with_marks(answer, len(by_member))
+        fields, marks = with_marks(answer, len(by_member))
         rows = zip(by_member.values(), fields, marks, strict=True)
         return {
             name: Hash(dict(scripts.pairs(counts)) if counts else {}, is_settled=mark is None)
@@ -134,9 +134,7 @@ def _hashes_by_member(tag: str, by_member: Mapping[str, Name]) -> Call[dict[Name
     return Call("hashes", [keys.unsettled(tag), *hash_keys], [*by_member], decode, absent={})
 
 
-def _with_marks(
-    answer: Sequence[Sequence[Any]], number: int
-) -> tuple[Sequence[Any], Sequence[Any]]:
+def with_marks(answer: Sequence[Sequence[Any]], number: int) -> tuple[Sequence[Any], Sequence[Any]]:
     """Returns the counters in an answer, and the mark of each, which is None for a settled counter.
 
     totals.lua leaves the marks out if all are settled; hashes.lua leaves out all if no hash exists.
@@ -496,7 +494,7 @@ def _existing_by_member(
 
     def decode(answer: Sequence[Sequence[Any]]) -> LiveHashes:
         found = LiveHashes({}, set())
-        for name, counts, mark in zip(names, *_with_marks(answer, len(names)), strict=True):
+        for name, counts, mark in zip(names, *with_marks(answer, len(names)), strict=True):
             if mark is not None:
                 found.unsettled.add(name)
             elif counts:

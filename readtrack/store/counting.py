@@ -82,7 +82,7 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
     if hits:
         # With several partitions, a silent server does not keep other partitions from counting.
         absent = Outcome(skipped=dict.fromkeys(hit.views, "error"))
-    return Call("record", key_names, arguments, partial(_outcome, hit.views), absent)
+    return Call("record", key_names, arguments, partial(outcome_of, hit.views), absent)
 
 
 def _add_keys(key_names: list[str], hit: Hit, subject: str, starts: ViewKeys) -> None:
@@ -106,7 +106,7 @@ def _arguments(*numbers: int) -> tuple[str, ...]:
     return tuple([f"{number:d}" for number in numbers])
 
 
-def _outcome(views: tuple[str, ...], codes: list[int]) -> Outcome:
+def outcome_of(views: tuple[str, ...], codes: list[int]) -> Outcome:
     """Returns the outcome of these views by the code that record.lua returned for each."""
     if codes == [COUNTED]:
         return Outcome(views)

@@ -19,7 +19,7 @@ class Erased(NamedTuple):
     copies: int = 0  # such bitmaps and strings in SQL, and what parts had of the user
 
 
-class KnownNumber(NamedTuple):
+class NumberOfUser(NamedTuple):
     """A number of one user, and in which keys of read state it is that user's."""
 
     number: int | None  # None for a user whose id is no number
@@ -50,7 +50,7 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
     for family in _families("readers"):
         for key_names in scanning.key_batches(f"{family}:*", progress):
             bits += _erase_from(key_names, "bit", number, is_dry_run=is_dry_run)
-    known_numbers = _known_numbers(number, ordinals)
+    known_numbers = _numbers_of_user(number, ordinals)
     for key_names in scanning.key_batches(f"{keys.read_bits.family}:*", progress):
         for known in known_numbers:
             bits += _erase_read_state(key_names, known, is_dry_run=is_dry_run)
@@ -80,11 +80,11 @@ def name_of(pk: Any) -> str:
     return str(read_state.field(quote(str(pk), safe="")))
 
 
-def _known_numbers(number: int | None, ordinals: Mapping[str, int]) -> list[KnownNumber]:
+def _numbers_of_user(number: int | None, ordinals: Mapping[str, int]) -> list[NumberOfUser]:
     """Returns the numbers that read state may have of the user: the id, and the ordinals."""
-    known_numbers = [KnownNumber(number)]
+    known_numbers = [NumberOfUser(number)]
     for tag, ordinal in ordinals.items():
-        known_numbers.append(KnownNumber(ordinal, is_ordinal=True, tag=tag))
+        known_numbers.append(NumberOfUser(ordinal, is_ordinal=True, tag=tag))
     return known_numbers
 
 
@@ -102,7 +102,7 @@ def ordinals_of(reader: str) -> dict[str, int]:
     return ordinals
 
 
-def _erase_read_state(key_names: Sequence[str], known: KnownNumber, *, is_dry_run: bool) -> int:
+def _erase_read_state(key_names: Sequence[str], known: NumberOfUser, *, is_dry_run: bool) -> int:
     """Clears the number in those of the keys that use it. Returns in how many it was set."""
     cleared = 0
     for form in read_state.STRATEGIES.values():

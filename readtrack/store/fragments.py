@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from readtrack import parts
 from readtrack.conf import cached_setting
-from readtrack.parts import CountedView, PartConfig
+from readtrack.parts import CountingNeeds, PartConfig
 
 
 class PartKeys(NamedTuple):
@@ -28,7 +28,7 @@ class CountingPart(NamedTuple):
     """A part that does something in the scripts that count views."""
 
     part: PartConfig
-    view: CountedView
+    view: CountingNeeds
 
     @property
     def keys(self) -> PartKeys:
@@ -62,7 +62,7 @@ def counting_parts() -> tuple[CountingPart, ...]:
     """Returns the parts that do something in the scripts, in the order of INSTALLED_APPS."""
     found = []
     for part in parts.installed():
-        view = part.counted_view()
+        view = part.counting_needs()
         if view is not None:
             found.append(CountingPart(part, view))
     return tuple(found)

@@ -71,7 +71,7 @@ def _count_rate(hit: Hit) -> int:
 
     Only with partitions. Without them record.lua counts the hit.
     """
-    if not (hit.views or hit.steps or hit.further):
+    if not (hit.views or hit.steps or hit.part_record):
         return 0
     change = 1 if hit.views else 0
     return scripts.run(rate(hit, change))
@@ -219,11 +219,11 @@ def steps(hit: Hit) -> list[Call[list[Step]]]:
 
     The result of a call has the stages that the visitor had not reached before.
     """
-    if not (hit.steps or hit.further):
+    if not (hit.steps or hit.part_record):
         return []
     calls = [_step(hit, subject, stage) for subject, stage in hit.steps]
-    if hit.further:
-        calls.append(hit.further.call(hit))
+    if hit.part_record:
+        calls.append(hit.part_record.call(hit))
     return calls
 
 

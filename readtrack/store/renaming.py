@@ -133,9 +133,9 @@ def _move(key_names: Iterable[str], rename: Rename) -> int:
     near = [step for step in moves if keys.tag_in(step.name) == step.tag]
     far = [step for step in moves if keys.tag_in(step.name) != step.tag]
     moved = carried + _run(near)
-    moved += _run_categories(_near(categories))
+    moved += _move_categories(_staying(categories))
     moved += _send(far, rename)
-    moved += _send_categories(_far(categories), rename)
+    moved += _send_categories(_leaving(categories), rename)
     return moved
 
 
@@ -154,12 +154,12 @@ def carry(name: str, row: keys.Key, pieces: Mapping[str, str], *, rename: Rename
     return 1
 
 
-def _near(categories: Mapping[str, str]) -> dict[str, str]:
+def _staying(categories: Mapping[str, str]) -> dict[str, str]:
     """Returns the categories that stay in their partition."""
     return {old: new for old, new in categories.items() if keys.tag(old) == keys.tag(new)}
 
 
-def _far(categories: Mapping[str, str]) -> dict[str, str]:
+def _leaving(categories: Mapping[str, str]) -> dict[str, str]:
     """Returns the categories that come to another partition."""
     return {old: new for old, new in categories.items() if keys.tag(old) != keys.tag(new)}
 
@@ -191,7 +191,7 @@ def _run(moves: Sequence[Move]) -> int:
     return sum(scripts.run_all(*calls, patient=True))
 
 
-def _run_categories(
+def _move_categories(
     categories: Mapping[str, str], arrived: Mapping[tuple[str, keys.Key], str] = {}
 ) -> int:
     """Moves the read state of categories, by their new names. Returns the number of keys.
@@ -288,7 +288,7 @@ def _arrive(names: Iterable[str], rename: Rename) -> int:
             continue
         step = _move_of(name, row, pieces, new_subject=new_subject)
         moves.append(step._replace(name=arrived_name, member="", state=transit["state"]))
-    return _run(moves) + _run_categories(categories, arrived)
+    return _run(moves) + _move_categories(categories, arrived)
 
 
 def _carry(name: str, transit: Mapping[str, str], *, tag: str) -> str:
@@ -334,7 +334,7 @@ def _sets_of_subjects() -> Sequence[keys.Key]:
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
-def _sets_of_visitors() -> Sequence[keys.Key]:
+def _sets_of_subjects_by_visitor() -> Sequence[keys.Key]:
     """Returns the rows with sorted sets of subjects for each visitor, which take a look at all keys."""
     return [
         row
@@ -345,7 +345,7 @@ def _sets_of_visitors() -> Sequence[keys.Key]:
 
 def _rename_members_of_visitors(rename: Rename) -> None:
     """Renames the subjects in the sorted sets of single visitors, which parts may have."""
-    for row in _sets_of_visitors():
+    for row in _sets_of_subjects_by_visitor():
         for key_names in scanning.key_batches(f"{row.family}:*"):
             extend_turn()
             names = [name for name in key_names if keys.parse(name)[0] is row]

@@ -40,7 +40,7 @@ def noted(subjects: Sequence[str]) -> Call[set[str]]:
     return Call("ZMSCORE", [keys.reset(keys.tag(subjects[0]))], subjects, decode)
 
 
-def recent_resets(tags: Sequence[str] = ()) -> dict[str, int]:
+def noted_resets(tags: Sequence[str] = ()) -> dict[str, int]:
     """Returns the times (µs) of the noted resets by subject, by default of all partitions."""
     calls = [
         Call("ZRANGE", [keys.reset(tag)], (0, -1, "WITHSCORES"), scripts.pairs)

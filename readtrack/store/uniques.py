@@ -126,7 +126,7 @@ class Sets(Strategy):
     suits = "a post has few visitors: their sets take next to nothing, and are exact"
 
     def together(self, subjects: Sequence[str]) -> int:
-        return _count_union(map(self.key, subjects))
+        return count_union(map(self.key, subjects))
 
 
 class DailySets(Strategy):
@@ -237,7 +237,7 @@ def of_minutes(labels: Sequence[str], minutes: int, *, at: datetime) -> list[Cal
     return calls
 
 
-def _count_union(key_names: Iterable[str]) -> int:
+def count_union(key_names: Iterable[str]) -> int:
     """Returns the number of different members of the sets at these keys.
 
     Raises UniquesError if the sets have more than UNION_LIMIT members, and redis.RedisError.
@@ -355,7 +355,7 @@ def visitors_of_sets(
     days = [day for day in days if first <= day <= last]
     numbers = {}
     for subject in subjects:
-        numbers[subject] = _count_union(
+        numbers[subject] = count_union(
             keys.unique_day(buckets.day_bucket(day), subject) for day in days
         )
     return numbers

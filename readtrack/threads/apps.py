@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from readtrack.flush.steps import Steps
     from readtrack.store.keys import Key
-    from readtrack.store.read_state.forms import Strategy
+    from readtrack.store.read_state.forms import Form
     from readtrack.store.read_state.of_parts import KeysOfPart
 
 
@@ -65,7 +65,7 @@ class ThreadsConfig(PartConfig):
 
         return keys.ROWS
 
-    def read_state_forms(self) -> "Mapping[str, Strategy]":
+    def read_state_forms(self) -> "Mapping[str, Form]":
         from readtrack.threads import forms
 
         return forms.forms_by_label()

@@ -6,7 +6,7 @@ from django.db.models import Model
 
 from readtrack.conf import cached_setting
 from readtrack.registry import registry
-from readtrack.store.read_state.forms import Strategy
+from readtrack.store.read_state.forms import Form
 from readtrack.store.renaming import Rename
 from readtrack.subjects import label_in, label_of, model_with_label
 from readtrack.threads import boards, carrying
@@ -44,9 +44,9 @@ def positions_by_label() -> Mapping[str, Threads]:
 
 
 @cached_setting("INSTALLED_APPS")
-def forms_by_label() -> Mapping[str, Strategy]:
+def forms_by_label() -> Mapping[str, Form]:
     """Returns the forms of threads and of their boards, by the label of the model."""
-    forms: dict[str, Strategy] = {}
+    forms: dict[str, Form] = {}
     positions = positions_by_label()
     for board_label, labels in thread_labels().items():
         threads = [positions[label] for label in labels if label in positions]

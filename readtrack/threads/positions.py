@@ -21,9 +21,9 @@ from readtrack.store.channel import channel
 from readtrack.store.read_state import ordinals
 from readtrack.store.read_state.forms import (
     ROWS,
+    Form,
     PageTime,
     Publication,
-    Strategy,
     counted,
     marked,
     published_at,
@@ -61,7 +61,7 @@ class NewsOfReader(NamedTuple):
         return self.is_cut or any(post.startswith(UNKNOWN) for post in self.posts)
 
 
-class Positions(Strategy):
+class Positions(Form):
     """Knows how many publications are new, up to 100. For the threads of one model."""
 
     name = "positions"
@@ -294,7 +294,7 @@ class Positions(Strategy):
         return keys.board_news(tag, self.label, "")
 
 
-class BoardPositions(Strategy):
+class BoardPositions(Form):
     """Tells if a thread in a board is unread. For the boards of one model.
 
     The threads themselves have positions. Each partition has its own list of a board's threads.

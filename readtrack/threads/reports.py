@@ -99,7 +99,7 @@ def _news_of(user: Any, obj: Model) -> NewsOfReader | None:
             f"{type(obj).__name__} has no positions of readers; write into the settings {line}."
         )
     pk = readers.id_of(user)
-    reader = None if pk is None else readers.or_none(pk)
+    reader = None if pk is None else readers.reader_or_none(pk)
     if reader is None:
         return None
     return fail_open(scripts.run, None, positions.news_of(reader, subject))

@@ -222,7 +222,7 @@ def _author(row: PendingPublication) -> readers.Reader | None:
         return None
     with suppress(ValidationError):  # the site may have another model of users by now
         pk = get_user_model()._meta.pk.to_python(row.author)
-        return readers.or_none(pk)
+        return readers.reader_or_none(pk)
     return None
 
 

@@ -35,7 +35,7 @@ def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int
         return 0
     # The highest number of a reader in read state, by the tag of the partition.
     if readers.has_ordinals():
-        highest_by_tag = number_readers()
+        highest_by_tag = give_ordinals()
     else:
         highest_by_tag = dict.fromkeys(keys.tags(), highest_number())
     bytes_of_row = form.size_of(max(highest_by_tag.values()))
@@ -62,7 +62,7 @@ def start_reader(pk: Any) -> bool:
     Returns False if a server of a cluster was silent. Raises redis.RedisError, also while the read
     state that Redis lost is not restored.
     """
-    reader = readers.or_none(pk)
+    reader = readers.reader_or_none(pk)
     if reader is None:
         return True
     read_states.ensure_begun()
@@ -96,7 +96,7 @@ def highest_number() -> int:
     return max(0, min(highest, readers.highest()))
 
 
-def number_readers() -> dict[str, int]:
+def give_ordinals() -> dict[str, int]:
     """Gives an ordinal to each user who has none yet.
 
     Returns the highest ordinal in each partition by tag, at least 0.

@@ -243,7 +243,7 @@ def test_the_foot_of_a_page_says_that_its_text_was_really_read(rf: RequestFactor
         request.readtrack = Recorder()
         if is_script:
             reading = Reading("blog.post:1", 5, 60, is_read)
-            request.readtrack.report = Report(as_of=0, language="", further=reading)
+            request.readtrack.report = Report(as_of=0, language="", part_record=reading)
         noting_hits(lambda request: HttpResponse())(request)
     assert [(hit.path, hit.words, hit.is_script) for hit in judged_hits] == [
         ("/post/1/", "really read", True)

@@ -203,10 +203,10 @@ def test_a_reset_whose_row_is_locked_is_finished_by_a_later_flush(lock: Lock, re
     Reset.objects.update(redis_time=F("redis_time") - two_days)
     release = lock(post)
     flush()
-    assert (stored(post), list(resetting.recent_resets())) == (1, [subject_of(post)])
+    assert (stored(post), list(resetting.noted_resets())) == (1, [subject_of(post)])
     release()
     flush()
-    assert (stored(post), resetting.recent_resets()) == (0, {})
+    assert (stored(post), resetting.noted_resets()) == (0, {})
 
 
 def test_a_locked_row_is_not_archived_as_if_it_stored_what_redis_holds(lock: Lock) -> None:

@@ -236,7 +236,7 @@ class FlushMachine(FlusherMachine):
         """Lets weeks pass in which only flushes run, or not even these, so that idle subjects leave
         Redis.
         """
-        for subject, time in resetting.recent_resets().items():
+        for subject, time in resetting.noted_resets().items():
             self.redis.zadd(keys.reset(keys.tag(subject)), {subject: time - MICROSECONDS})
         if is_flushed:
             self._flush(only_changed=False)

@@ -270,7 +270,7 @@ def test_after_a_day_the_mark_goes_with_what_may_have_been_archived_late(
 def age(redis: Redis, *, days: int) -> None:
     """Lets so many days pass since everything that is noted of resets, archives and flushes."""
     microseconds = days * keys.DAY * 1_000_000
-    for subject, time in resetting.recent_resets().items():
+    for subject, time in resetting.noted_resets().items():
         redis.zadd(keys.reset(keys.tag(subject)), {subject: time - microseconds})
     Archive.objects.update(hour=F("hour") - 24 * days)
     FlushRun.objects.update(flushed_until=F("flushed_until") - microseconds)
@@ -294,7 +294,7 @@ def test_a_subject_that_is_idle_after_its_reset_keeps_its_row(
     age(redis, days=days)
     flush(must_archive=True)
     assert counts(post) == (4, 4)
-    assert resetting.recent_resets() == {}
+    assert resetting.noted_resets() == {}
     leave_as_idle(redis)
     assert not redis.exists(keys.total(subject_of(post)))
     assert counts(post) == (4, 4)
@@ -314,7 +314,7 @@ def test_a_flush_that_is_late_to_end_a_reset_does_not_take_an_idle_subject_for_z
     click(post, "a")
     flush(must_archive=True)
     age(redis, days=31)
-    read_by_a_late_flush = resetting.recent_resets()
+    read_by_a_late_flush = resetting.noted_resets()
     flush(must_archive=True)
     leave_as_idle(redis)
     assert not redis.exists(keys.total(subject_of(post)), f"funnel:{subject_of(post)}")

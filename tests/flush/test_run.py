@@ -195,7 +195,7 @@ def test_a_flush_that_spans_a_restore_of_the_database_takes_no_id_of_a_later_one
 
 
 def test_old_records_are_forgotten(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readtrack.flush.run.RUNS_KEPT", 3)
+    monkeypatch.setattr("readtrack.flush.run.RECORDS_KEPT", 3)
     runs = [flush() for _ in range(5)]
     assert list(FlushRun.objects.all()) == runs[:1:-1]
 
@@ -331,7 +331,7 @@ def test_old_records_go_but_the_last_good_one_of_each_kind_stays(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = flush()
-    monkeypatch.setattr("readtrack.flush.run.RUNS_KEPT", 2)
+    monkeypatch.setattr("readtrack.flush.run.RECORDS_KEPT", 2)
     for _ in range(4):
         flush(only_changed=True)
     last = flush()

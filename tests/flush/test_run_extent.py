@@ -143,7 +143,7 @@ def test_a_snapshot_that_was_taken_during_a_flush_counts_as_old(
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(run, "server_time"), (resetting, "recent_resets")], ids=["begins", "ends"]
+    ("module", "name"), [(run, "server_time"), (resetting, "noted_resets")], ids=["begins", "ends"]
 )
 def test_a_redis_that_is_restored_while_a_flush_begins_or_ends_is_put_right(
     post: Post, redis: Redis, monkeypatch: pytest.MonkeyPatch, module: Any, name: str

@@ -73,7 +73,7 @@ def test_a_reader_is_a_number_or_a_name(
 @pytest.mark.parametrize("options", [{}, {"DOTS": {"readers": "ordinal"}}])
 def test_a_user_without_an_id_is_no_reader(settings: Any, options: dict[str, Any]) -> None:
     settings.READTRACK = options
-    assert readers.or_none(None) is None
+    assert readers.reader_or_none(None) is None
 
 
 @pytest.mark.django_db

@@ -90,7 +90,7 @@ def test_a_page_needs_no_setting_of_django_for_a_pool() -> None:
 
 def test_commands_work_with_the_setting_of_django_for_a_pool() -> None:
     users = [factories.user() for _ in range(3)]
-    assert starting.number_readers() == {"": len(users) - 1}
+    assert starting.give_ordinals() == {"": len(users) - 1}
 
 
 def test_the_doctor_says_what_a_pool_of_transactions_needs() -> None:

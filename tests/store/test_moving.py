@@ -318,12 +318,12 @@ def moved(settings: Settings) -> list[Post]:
 def test_a_reset_ends_after_its_subject_has_moved(moved: list[Post], redis: Redis) -> None:
     flush()
     subjects = [subject_of(post) for post in moved]
-    assert sorted(resetting.recent_resets()) == subjects
+    assert sorted(resetting.noted_resets()) == subjects
     client: Any = redis
     for key in client.scan_iter("views:reset*"):
         client.zadd(key, dict.fromkeys(client.zrange(key, 0, -1), 1))  # a day later
     flush()
-    assert resetting.recent_resets() == {}
+    assert resetting.noted_resets() == {}
     redis.unlink(*map(keys.total, subjects))  # idle
     flush()
     assert stored() == [2, 2]

@@ -209,7 +209,7 @@ def test_a_reset_is_known_under_the_new_name(redis: Redis, partitions: int) -> N
     record(OLD, 3)
     time = scripts.run(resetting.reset([OLD]))
     move()
-    assert resetting.recent_resets() == {NEW: time}
+    assert resetting.noted_resets() == {NEW: time}
 
 
 @pytest.mark.parametrize("form", ["bitmap", "sequence"])

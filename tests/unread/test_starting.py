@@ -71,7 +71,7 @@ def test_what_is_published_meanwhile_keeps_its_dots() -> None:
     as_of = reports.as_of()
     tracker.mark_unread(categories[:1])
     subjects = [f"site.category:{category.pk}" for category in categories]
-    number = starting.number_readers()[keys.tags()[0]] if readers.has_ordinals() else user.pk
+    number = starting.give_ordinals()[keys.tags()[0]] if readers.has_ordinals() else user.pk
     calls = [
         read_state.fill(some, highest=number, as_of=as_of) for some in scripts.parted(subjects)
     ]
@@ -102,16 +102,16 @@ def test_no_more_ordinals_are_given_than_allowed(settings: Settings) -> None:
     set_most_bits(1)
     for _ in range(4):
         factories.user()
-    assert starting.number_readers() == dict.fromkeys(keys.tags(), 1)
+    assert starting.give_ordinals() == dict.fromkeys(keys.tags(), 1)
 
 
 def test_no_ordinal_is_given_again_after_an_eviction(settings: Settings, redis: Redis) -> None:
     settings.READTRACK = {"DOTS": {"readers": "ordinal"}}
     for _ in range(3):
         factories.user()
-    assert starting.number_readers() == starting.number_readers() == dict.fromkeys(keys.tags(), 2)
+    assert starting.give_ordinals() == starting.give_ordinals() == dict.fromkeys(keys.tags(), 2)
     redis.delete("readers")
-    assert starting.number_readers() == dict.fromkeys(keys.tags(), 5)
+    assert starting.give_ordinals() == dict.fromkeys(keys.tags(), 5)
 
 
 def test_a_model_without_read_state_is_refused() -> None:

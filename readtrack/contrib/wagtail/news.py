@@ -19,7 +19,7 @@ from readtrack import receivers
 from readtrack.contrib.wagtail.models_of_site import base_model
 from readtrack.models import Tracked
 from readtrack.store import scripts
-from readtrack.subjects import has_read_state, is_derived, is_news_by_registry, news_links
+from readtrack.subjects import has_read_state, is_derived, is_news_by_models_setting, news_links
 from readtrack.unread import publishing
 
 #: What `is_news` gets as the changed field if a page, or one above it, was moved.
@@ -115,7 +115,7 @@ def _is_news(page: Any, *, created: bool, changed: Collection[str]) -> bool:
         return False
     if isinstance(page, Tracked):
         return page.is_news(created=created, changed=frozenset(changed))
-    return (created or bool(changed)) and is_news_by_registry(page)
+    return (created or bool(changed)) and is_news_by_models_setting(page)
 
 
 def _sections(page: Any) -> list[Model]:
@@ -160,11 +160,11 @@ def _linked_categories(page: Any) -> list[Model]:
     return [
         category
         for category in categories
-        if _is_for_locale(category, page, is_first_translation=is_first)
+        if _takes_translation(category, page, is_first_translation=is_first)
     ]
 
 
-def _is_for_locale(category: Model, page: Any, *, is_first_translation: bool) -> bool:
+def _takes_translation(category: Model, page: Any, *, is_first_translation: bool) -> bool:
     """Returns True if the readers of the category get the page in its language."""
     if isinstance(category, TranslatableMixin):
         return bool(category.locale_id == page.locale_id)

@@ -21,7 +21,7 @@ from readtrack.sql import databases, row_counts
 from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, scripts
-from readtrack.subjects import rows_by_model
+from readtrack.subjects import subjects_by_model
 
 HOURS: int = keys.hour.ttl // keys.HOUR  # whole hours of which Redis has the views of objects
 KEYS_AT_ONCE = 50_000  # hours of objects that are read in one round trip
@@ -58,7 +58,7 @@ def find(
 def _stored(subjects: Sequence[str], faults: Faults) -> dict[str, RowCounts]:
     """Returns SQL's counts of those subjects that have a row which can be read."""
     stored: dict[str, RowCounts] = {}
-    for model, rows in rows_by_model(subjects).items():
+    for model, rows in subjects_by_model(subjects).items():
         faults.store([*rows.values()], partial(_read, model, rows, stored))
     return stored
 

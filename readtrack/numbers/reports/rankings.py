@@ -101,7 +101,7 @@ def _most_seen(rows: "QuerySet[AnyModel]", limit: int) -> list[AnyModel]:
     best: list[AnyModel] = []
     for portion in _subjects_by_seen(rows.model, first_size=max(limit, AT_ONCE)):
         pk_by_subject: dict[str, Any] = {}
-        for subject_by_pk in subjects.rows_by_model(portion).values():
+        for subject_by_pk in subjects.subjects_by_model(portion).values():
             pk_by_subject.update((subject, pk) for pk, subject in subject_by_pk.items())
         row_by_pk = rows.in_bulk([*pk_by_subject.values()])
         for subject in portion:
@@ -337,7 +337,7 @@ def _pks_by_subject(ranking: Ranking, subject_names: Iterable[str]) -> dict[str,
     If all objects are among the rows, it does not look whether they exist.
     """
     pk_by_subject: dict[str, Any] = {}
-    for subject_by_pk in subjects.rows_by_model(subject_names).values():
+    for subject_by_pk in subjects.subjects_by_model(subject_names).values():
         pk_by_subject.update((subject, pk) for pk, subject in subject_by_pk.items())
     if ranking.has_all_rows:
         return pk_by_subject

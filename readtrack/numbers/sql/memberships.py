@@ -15,8 +15,8 @@ from readtrack.subjects import (
     author_field,
     news_links,
     published_field,
-    rows_by_model,
     subject_of_row,
+    subjects_by_model,
 )
 
 Group = Literal["section", "author", "age"]
@@ -80,7 +80,7 @@ def of_subjects(
     portion of the objects.
     """
     memberships: dict[str, Membership] = {}
-    for model, subjects_by_pk in rows_by_model(subjects).items():
+    for model, subjects_by_pk in subjects_by_model(subjects).items():
         groups_of_model = [group for group in groups_of(model) if group in groups]
         if not groups_of_model:
             continue

@@ -18,14 +18,14 @@ from readtrack.store.read_state import ordinals
 from readtrack.store.read_state.by_model import STRATEGIES, strategy_of
 from readtrack.store.read_state.forms import (
     ROWS,
+    Form,
     PageTime,
     Publication,
-    Strategy,
 )
 from readtrack.store.read_state.ordinals import field
 from readtrack.store.scripts import Call
 
-__all__ = ["ROWS", "STRATEGIES", "PageTime", "Publication", "Strategy"]
+__all__ = ["ROWS", "STRATEGIES", "Form", "PageTime", "Publication"]
 __all__ += ["begin", "count_readers", "field", "fill", "forget", "have_begun"]
 __all__ += ["known_since", "knows_readers", "last_published", "marks", "not_begun"]
 __all__ += ["number", "publish", "remove", "strategy_of", "take_over", "unpublish"]
@@ -41,7 +41,7 @@ def unread(reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]
     """
     return [
         call
-        for strategy, group in _by_strategy(subjects).items()
+        for strategy, group in _by_form(subjects).items()
         for call in strategy.unread_calls(reader, group)
     ]
 
@@ -62,15 +62,15 @@ def marks(
     Redis's clock), stay unread. Without both, it is the time when the call runs. `absent` is the
     result of a call whose server of a cluster is silent.
     """
-    page = _page_time(began=began, as_of=as_of)
+    page = page_time(began=began, as_of=as_of)
     return [
         call
-        for strategy, group in _by_strategy(subjects).items()
+        for strategy, group in _by_form(subjects).items()
         for call in strategy.mark_calls(reader, group, page=page, absent=absent)
     ]
 
 
-def _page_time(*, began: float | None, as_of: int | None) -> PageTime:
+def page_time(*, began: float | None, as_of: int | None) -> PageTime:
     """Returns when the page began, by one of the times that `marks` takes.
 
     With `began`, that is earlier by `stale_for`, because the page may come from a replica or a
@@ -87,12 +87,12 @@ def publish(publications: Sequence[Publication]) -> list[Call[int]]:
     """Returns calls that make the categories unread. Each answers with Redis's time (µs); with 0,
     and without doing anything, if the Redis of its partition has not begun.
     """
-    by_strategy: dict[Strategy, list[Publication]] = {}
+    by_form: dict[Form, list[Publication]] = {}
     for publication in publications:
-        by_strategy.setdefault(strategy_of(publication.subject), []).append(publication)
+        by_form.setdefault(strategy_of(publication.subject), []).append(publication)
     return [
         strategy.publish(portion)
-        for strategy, group in by_strategy.items()
+        for strategy, group in by_form.items()
         for portion in scripts.parted(group, tag_of=_tag_of)
     ]
 
@@ -105,7 +105,7 @@ def unpublish(subjects: Sequence[str], *, post: str, token_start: str) -> list[C
     A form without numbers cannot take anything back, and gives no calls.
     """
     calls: list[Call[int]] = []
-    for strategy, group in _by_strategy(subjects).items():
+    for strategy, group in _by_form(subjects).items():
         for portion in scripts.parted(group):
             calls += strategy.unpublish(portion, post=post, token_start=token_start)
     return calls
@@ -118,7 +118,7 @@ def last_published(subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
     """
     return [
         strategy.last_published(portion)
-        for strategy, group in _by_strategy(subjects).items()
+        for strategy, group in _by_form(subjects).items()
         for portion in scripts.parted(group)
     ]
 
@@ -182,7 +182,7 @@ def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str
     Categories of a form that does not know its readers are left out. Raises redis.RedisError.
     """
     counts: dict[str, int] = {}
-    for strategy, group in _by_strategy(subjects).items():
+    for strategy, group in _by_form(subjects).items():
         if not strategy.knows_readers:
             continue
         counts.update(strategy.count_readers(group, patient=patient))
@@ -250,14 +250,14 @@ def within(subjects: Sequence[str]) -> dict[str, list[str]]:
     Categories that are within nothing may be left out. Raises django.db.Error.
     """
     found: dict[str, list[str]] = {}
-    for strategy, group in _by_strategy(subjects).items():
+    for strategy, group in _by_form(subjects).items():
         found.update(strategy.within(group))
     return found
 
 
-def _by_strategy(subjects: Sequence[str]) -> dict[Strategy, list[str]]:
+def _by_form(subjects: Sequence[str]) -> dict[Form, list[str]]:
     """Returns the subjects of the categories by the form of their read state, in their order."""
-    groups: dict[Strategy, list[str]] = {}
+    groups: dict[Form, list[str]] = {}
     for subject in subjects:
         groups.setdefault(strategy_of(subject), []).append(subject)
     return groups

@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from readtrack import parts
 from readtrack.conf import cached_setting, conf
 from readtrack.registry import registry
-from readtrack.store.read_state.forms import Bitmaps, Sequences, Strategy
+from readtrack.store.read_state.forms import Bitmaps, Form, Sequences
 from readtrack.subjects import label_in, label_of, model_with_label
 
 # The forms that keep read state by category. The setting DOTS names one of them.
-STRATEGIES: dict[str, Strategy] = {"bitmap": Bitmaps(), "sequence": Sequences()}
+STRATEGIES: dict[str, Form] = {"bitmap": Bitmaps(), "sequence": Sequences()}
 DEFAULT = STRATEGIES["bitmap"]
 
 
-def strategy_of(subject: str) -> Strategy:
+def strategy_of(subject: str) -> Form:
     """Returns the form of the read state of a category, given by its subject or its model's label.
 
     It is that of the setting DOTS unless MODELS names another one for the model. For that of DOTS,
@@ -28,9 +28,9 @@ def strategy_of(subject: str) -> Strategy:
 
 
 @cached_setting("INSTALLED_APPS")
-def forms_by_label() -> Mapping[str, Strategy]:
+def forms_by_label() -> Mapping[str, Form]:
     """Returns the forms that MODELS names, those of parts among them, by the label of the model."""
-    forms: dict[str, Strategy] = {}
+    forms: dict[str, Form] = {}
     for configured_label, options in registry().items():
         model = model_with_label(configured_label)
         if model is not None and options.read_state in STRATEGIES:

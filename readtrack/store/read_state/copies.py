@@ -59,7 +59,7 @@ class Portion(NamedTuple):
     new_readers: dict[str, int]
 
 
-class Changed(NamedTuple):
+class ChangeBatch(NamedTuple):
     """Some of what changed in a partition since SQL got a copy, the oldest changes first."""
 
     subjects: list[str]  # of categories
@@ -71,7 +71,7 @@ class Changed(NamedTuple):
         return len(self.subjects) + len(self.of_parts)
 
 
-def changed(tag: str, *, after: int = 0) -> Changed:
+def changed(tag: str, *, after: int = 0) -> ChangeBatch:
     """Returns the oldest CHANGES_AT_ONCE changes in the partition of which SQL has no copy, after
     that number of changes.
 
@@ -89,9 +89,9 @@ def changed(tag: str, *, after: int = 0) -> Changed:
             return changes
 
 
-def _divided(key_names: Sequence[str]) -> tuple[Changed, list[str]]:
+def _divided(key_names: Sequence[str]) -> tuple[ChangeBatch, list[str]]:
     """Returns the changes of these keys, and the names of those keys that are not in use."""
-    changes = Changed([], [])
+    changes = ChangeBatch([], [])
     unused = []
     for name in key_names:
         row, pieces = keys.parse(name)

@@ -59,7 +59,7 @@ ROWS = (
 )  # read state of a category, in all forms that keep it by category
 
 
-class Strategy:
+class Form:
     """The contract of all forms. Each method takes categories of one partition and of its form.
 
     The scripts of a form are `mark_read_NAME`, `unread_NAME`, `publish_NAME`, `fill_NAME` and
@@ -297,7 +297,7 @@ class Strategy:
         return key_names
 
 
-class Bitmaps(Strategy):
+class Bitmaps(Form):
     """Knows if something is new. The bit of a reader is 1 if the reader has read the category.
 
     A publication removes the bitmap.
@@ -327,7 +327,7 @@ class Bitmaps(Strategy):
         return scripts.by_subject(subjects, scripts.run_all(*calls, patient=patient))
 
 
-class Sequences(Strategy):
+class Sequences(Form):
     """Knows how many publications are new. The first four bytes hold their number so far.
 
     The four bytes of a reader hold that number at the reader's last visit, plus one; 0 if there was

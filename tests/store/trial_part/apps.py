@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from readtrack.hits.hit import Hit
-from readtrack.parts import CountedView, Effect, EffectsOf, PartConfig
+from readtrack.parts import CountingNeeds, Effect, EffectsOf, PartConfig
 from readtrack.store.keys import Key
 
 of_model = Key("trial:model:{minute}:{model}", "hash", 60, "views by visitor")
@@ -17,8 +17,8 @@ class TrialConfig(PartConfig):
     def keys(self) -> Sequence[Key]:
         return (of_model, of_subject, of_effect)
 
-    def counted_view(self) -> CountedView:
-        return CountedView(
+    def counting_needs(self) -> CountingNeeds:
+        return CountingNeeds(
             keys={"of_model": of_model, "of_subject": of_subject},
             needs=lambda name, label: label != "site.product",
             constants={"weight": 3},
