@@ -71,7 +71,7 @@ TEMPLATES = [
     },
     {
         "BACKEND": "django.template.backends.jinja2.Jinja2",
-        "OPTIONS": {"extensions": ["readtrack.jinja.ReadTrackExtension"]},
+        "OPTIONS": {"extensions": ["readtrack.contrib.jinja.ReadTrackExtension"]},
     },
 ]
 if django.VERSION >= (6, 1):

@@ -297,7 +297,7 @@ def test_templates_of_jinja_compile(code: str) -> None:
 
 def test_the_page_on_templates_has_every_function_for_jinja() -> None:
     own = (
-        Environment(extensions=["readtrack.jinja.ReadTrackExtension"]).globals.keys()
+        Environment(extensions=["readtrack.contrib.jinja.ReadTrackExtension"]).globals.keys()
         - Environment().globals.keys()
     )
     [(_, code)] = fences(ROOT / "docs" / "howto" / "templates.md", "jinja")

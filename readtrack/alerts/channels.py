@@ -18,7 +18,7 @@ from readtrack.alerts.options import alert_settings
 from readtrack.alerts.posting import post
 from readtrack.alerts.wording import chat_text_of, payload_of, subject_of, text_of
 from readtrack.lines import one_line
-from readtrack.mailing import mail_connection
+from readtrack.numbers.mailing import mail_connection
 
 TIMEOUT = 5.0  # seconds that the webhook may take in all
 

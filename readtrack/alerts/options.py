@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from readtrack.conf import cached_setting, conf
-from readtrack.site_address import HOST, parts_of, site_problem
+from readtrack.numbers.site_address import HOST, parts_of, site_problem
 
 DEFAULTS: Mapping[str, Any] = {
     "site": "",

@@ -21,11 +21,11 @@ from readtrack.doctor.wording import duration
 from readtrack.lines import one_line
 from readtrack.numbers.reports.time_series import merged
 from readtrack.numbers.reports.usual_views import rated
+from readtrack.numbers.site_address import absolute
 from readtrack.numbers.sql import history, usual
 from readtrack.numbers.sql.usual import NOTHING, AskedUsual, Bands, at_age, name_of_week
 from readtrack.numbers.sql.usual_week import slot_of
 from readtrack.published import published_at
-from readtrack.site_address import absolute
 from readtrack.sql import runs
 from readtrack.store import connection, counters, keys, scripts
 from readtrack.subjects import counted_models, label_of, subject_of, subjects_by_model

@@ -29,9 +29,9 @@ from readtrack.digest.readers import Reader
 from readtrack.lines import one_line
 from readtrack.numbers import tables
 from readtrack.numbers.objects import STILL_READ_DAYS
+from readtrack.numbers.site_address import absolute
 from readtrack.numbers.words import lead
 from readtrack.numerals import exact, multiple
-from readtrack.site_address import absolute
 from readtrack.texts import address_of, line_of, name_of
 
 LONGEST_TITLE = 200  # characters

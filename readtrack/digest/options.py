@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from readtrack.conf import cached_setting, conf, function_problem
-from readtrack.site_address import present_site, site_problem
+from readtrack.numbers.site_address import present_site, site_problem
 
 Every = Literal["day", "week"]
 

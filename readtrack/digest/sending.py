@@ -23,7 +23,7 @@ from readtrack.digest.models import DigestReader
 from readtrack.digest.options import Every, digest_options
 from readtrack.digest.periods import DigestPeriod, last_period, periods_of
 from readtrack.digest.readers import Reader
-from readtrack.mailing import mail_connection
+from readtrack.numbers.mailing import mail_connection
 from readtrack.sql import runs
 from readtrack.store import scripts
 

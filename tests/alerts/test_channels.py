@@ -19,10 +19,11 @@ from pytest_django import Settings
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from readtrack import buckets, mailing
+from readtrack import buckets
 from readtrack.alerts import channels, records, run, signals
 from readtrack.alerts.models import Alert, AlertDelivery
 from readtrack.alerts.records import PAUSES, Sighting
+from readtrack.numbers import mailing
 from tests.alerts.conftest import use_alerts
 from tests.alerts.receiver import SECRET, Receiver, receiver
 from tests.support import digests

@@ -16,13 +16,14 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from demo_project.engines.process import free_port
-from readtrack import mailing, parts
+from readtrack import parts
 from readtrack.digest import readers, records, sending
 from readtrack.digest.mail import letter
 from readtrack.digest.models import DigestReader
 from readtrack.digest.readers import reader_of
 from readtrack.digest.sending import send, send_due
 from readtrack.models import FlushRun
+from readtrack.numbers import mailing
 from readtrack.store import scripts
 from tests.support import digests
 from tests.support.wire import Wire

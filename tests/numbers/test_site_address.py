@@ -15,7 +15,7 @@ from readtrack.checks.setup import check_setup
 from readtrack.digest import mail
 from readtrack.digest.options import digest_options
 from readtrack.digest.sending import letters
-from readtrack.site_address import absolute
+from readtrack.numbers.site_address import absolute
 from tests.support import digests
 from tests.support.rows import each_row
 
@@ -129,7 +129,11 @@ def test_an_address_with_a_host_keeps_it(address: str, shown: str) -> None:
     [
         *("", None, 5, "example.com", "ftp://example.com", "https://", "https://a@example.com"),
         *("https://example.com/?a", "https://example.com/#a", "https://b\u00fccher.example"),
-        *("tests.test_site_address.nowhere", "tests.test_site_address.ADMIN", "tests"),
+        *(
+            "tests.numbers.test_site_address.nowhere",
+            "tests.numbers.test_site_address.ADMIN",
+            "tests",
+        ),
         *("https://exam ple.com", "https://example.com:port", "https://[::1", "javascript:x"),
     ],
 )

@@ -1,5 +1,5 @@
-"""The tags for Jinja2: `OPTIONS = {"extensions": ["readtrack.jinja.ReadTrackExtension"]}` of the
-Jinja2 backend.
+"""The tags for Jinja2: `OPTIONS = {"extensions": ["readtrack.contrib.jinja.ReadTrackExtension"]}`
+of the Jinja2 backend.
 """
 
 from collections.abc import Callable
