@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from readtrack import parts
 from readtrack.models import KIND_LENGTH, SUBJECT_LENGTH, SubjectRow
-from readtrack.models.fields import ExactCharField
+from readtrack.models.fields import ExactCharField, ExactKeyField
 from readtrack.models.rows import OwnRow
 
 parts.require("readtrack.numbers")
@@ -80,7 +80,7 @@ class Usual(OwnRow):
     Full flushes compute all rows anew, from history alone.
     """
 
-    subject = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
+    subject = ExactKeyField(max_length=SUBJECT_LENGTH, primary_key=True)
     bands = models.TextField()  # as JSON
     hour = models.PositiveIntegerField()  # as of which they are (since 1970)
 

@@ -141,7 +141,7 @@ def _array_type(column_type: str) -> str:
     """
     if column_type in {"integer", "smallint"}:
         return "bigint"
-    if column_type.startswith("varchar"):
+    if column_type.startswith(("varchar", "character varying")):
         return "text"
     return column_type
 

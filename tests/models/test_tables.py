@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 import pytest
+from django.db import connection
 
 from readtrack.models import Archive, FlushRun
 
@@ -20,3 +21,15 @@ def test_a_flush_knows_how_long_it_took(noon: datetime) -> None:
     run.ended = noon + timedelta(seconds=2)
     assert run.took == timedelta(seconds=2)
     assert str(run) == "2026-11-20 12:00:30"
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="others need no index for LIKE")
+def test_only_counts_of_other_models_have_an_index_for_the_beginning_of_a_subject() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT tablename FROM pg_indexes"
+            " WHERE tablename LIKE 'readtrack%%' AND indexdef LIKE '%%(subject %%_pattern_ops%%'"
+        )
+        tables = {table for (table,) in cursor.fetchall()}
+    assert tables == {"readtrack_subjectcount"}

@@ -2,7 +2,7 @@ import datetime
 
 from django.db import migrations, models
 
-from readtrack.models.fields import ExactCharField
+from readtrack.models.fields import ExactCharField, ExactKeyField
 
 
 class Migration(migrations.Migration):
@@ -43,7 +43,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Usual',
             fields=[
-                ('subject', ExactCharField(max_length=200, primary_key=True, serialize=False)),
+                ('subject', ExactKeyField(max_length=200, primary_key=True, serialize=False)),
                 ('bands', models.TextField()),
                 ('hour', models.PositiveIntegerField()),
             ],
