@@ -43,6 +43,7 @@ class Migration(migrations.Migration):
             },
         ),
         SetFillfactor("SubjectCount"),
+        SetFillfactor("Archive", 85),
         migrations.CreateModel(
             name='FlushRun',
             fields=[

@@ -102,6 +102,16 @@ def test_it_is_divided_in_the_transaction_of_a_migration_too() -> None:
     assert rows() == [(buckets.hour_index(START), 5)]
 
 
+def test_months_leave_room_to_raise_rows_in_place_as_the_first_table_does(divided: None) -> None:
+    history_months.add_months(at=START)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT DISTINCT reloptions FROM pg_class"
+            " WHERE relkind = 'r' AND relname LIKE 'readtrack_numbers_history_2%%'"
+        )
+        assert cursor.fetchall() == [([f"fillfactor={history_months.FILLFACTOR}"],)]
+
+
 def test_the_months_to_come_are_added_once(divided: None) -> None:
     for _ in range(2):
         history_months.add_months(at=START)

@@ -3,6 +3,7 @@ import datetime
 from django.db import migrations, models
 
 from readtrack.models.fields import ExactCharField, ExactKeyField
+from readtrack.operations import SetFillfactor
 
 
 class Migration(migrations.Migration):
@@ -139,4 +140,10 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('day', 'text'), name='readtrack_note_once_a_day')],
             },
         ),
+        # Each flush updates the rows of what was viewed: those of an object for ever, those of an
+        # hour or a day until it is over.
+        SetFillfactor('Breakdown', 85),
+        SetFillfactor('DayBreakdown', 85),
+        SetFillfactor('DayVisitors', 85),
+        SetFillfactor('History', 85),
     ]

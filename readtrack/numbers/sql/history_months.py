@@ -22,6 +22,7 @@ from readtrack.sql import databases, vendors
 # Months after the present one that have a table. For so long no full flush may run, which makes
 # the tables.
 AHEAD = 2
+FILLFACTOR = 85  # of each month, which none takes from the table as a whole
 FIRST = "_past"  # the end of the name of the table that history was before it was divided
 BOUND = "past"  # the name of that table's constraint
 
@@ -91,7 +92,8 @@ def _add_month(cursor: Any, start: int) -> None:
     month = datetime.strptime(bucket, "%Y%m%d%H")
     name = f"{table}_{month:%Y_%m}"
     bounds = f"FROM ({start}) TO ({_month_start(month, 1)})"
-    cursor.execute(f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL)")
+    like = f"(LIKE {table} INCLUDING ALL) WITH (fillfactor = {FILLFACTOR})"
+    cursor.execute(f"CREATE TABLE {name} {like}")
     cursor.execute(f"ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES {bounds}")
 
 
