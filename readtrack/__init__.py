@@ -22,6 +22,7 @@ EVERYTHING = [
     "readtrack.metrics",
     "readtrack.imports",
     "readtrack.buffer",
+    "readtrack.tenants",
     "readtrack.live",
     "readtrack.recent",
 ]

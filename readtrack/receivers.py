@@ -10,9 +10,8 @@ from functools import partial
 from typing import Any
 
 from django.apps import apps
-from django.conf import settings
 from django.contrib.auth.signals import user_logged_in
-from django.db import connections, transaction
+from django.db import transaction
 from django.db.models import Model
 from django.db.models.expressions import DatabaseDefault
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete, pre_save
@@ -53,10 +52,6 @@ def connect() -> None:
     state.
     """
     user_logged_in.connect(on_sign_in, dispatch_uid="readtrack.on_sign_in")
-    # The setting of django-tenants and of packages like it.
-    tenants = getattr(settings, "TENANT_MODEL", None)
-    if tenants:
-        post_delete.connect(on_tenant_gone, sender=tenants, dispatch_uid="readtrack.on_tenant_gone")
     users = readers.user_model()
     for model in apps.get_models():
         if model._meta.concrete_model is users:  # a proxy of it sends its own signal
@@ -176,33 +171,6 @@ def on_user_gone(sender: type[Model], instance: Model, *, using: str, **kwargs: 
     for part in parts.installed():
         forget = partial(part.forget_user, instance.pk)
         transaction.on_commit(forget, using=using, robust=True)
-
-
-def on_tenant_gone(sender: type[Model], instance: Any, *, using: str, **kwargs: Any) -> None:
-    """Receives post_delete of a tenant. If its schema is gone on commit, too, it removes the
-    tenant's keys: a later tenant may get the same schema.
-    """
-    from readtrack.store import keys, scanning
-    from readtrack.store.circuit import fail_open
-
-    schema = str(getattr(instance, "schema_name", ""))
-    if not schema or keys.tenant_function() is None:
-        return
-
-    def forget() -> None:
-        if _has_schema(schema, using=using):
-            return
-        if fail_open(scanning.forget_tenant, None, schema) is None:
-            logger.error("Redis failed. Later run: readtrack forget-tenant %s", schema)
-
-    transaction.on_commit(forget, using=using, robust=True)
-
-
-def _has_schema(schema: str, *, using: str) -> bool:
-    """Returns True if the database has a schema of that name."""
-    with connections[using].cursor() as cursor:
-        cursor.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema])
-        return cursor.fetchone() is not None
 
 
 def before_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any) -> None:

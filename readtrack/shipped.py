@@ -18,6 +18,9 @@ class Shipped(NamedTuple):
     model_options: Sequence[str] = ()  # keys of entries of MODELS
 
 
+# What a site with a schema for each tenant needs.
+TENANTS = "readtrack.tenants"
+
 PARTS: Mapping[str, Shipped] = {
     "readtrack.numbers": Shipped(
         setting="NUMBERS",
@@ -41,6 +44,7 @@ PARTS: Mapping[str, Shipped] = {
     "readtrack.metrics": Shipped(setting="METRICS", subcommands=["budget"]),
     "readtrack.imports": Shipped(setting="IMPORTS", subcommands=["import"]),
     "readtrack.buffer": Shipped(setting="BUFFER"),
+    "readtrack.tenants": Shipped(subcommands=["forget-tenant"]),
     "readtrack.live": Shipped(setting="LIVE", tags=["readtrack_live"]),
     "readtrack.recent": Shipped(setting="RECENT", tags=["recently_viewed"]),
 }

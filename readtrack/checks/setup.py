@@ -41,7 +41,7 @@ CHECKS: tuple[Check, ...] = (
     users.check_user_model,
     cache.check_cache,
     cache.check_key_prefix,
-    tenants.check_tenants,
+    tenants.check_part,
     middleware.check_presence,
     middleware.check_authentication,
     middleware.check_compression,

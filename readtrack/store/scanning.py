@@ -61,20 +61,6 @@ def unlink(key_names: Sequence[str]) -> int:
     return sum(scripts.run_all(*calls, patient=True))
 
 
-def keys_of_tenant(tenant: str, progress: Callable[[int], object] = int) -> Iterator[list[str]]:
-    """Yields the names of readtrack's keys of that tenant, as `key_batches` does. Other keys that
-    begin with the tenant's name, such as those of its cache, are left out.
-    """
-    beginning = keys.prefix_of(tenant)
-    for key_names in key_batches("*", progress, beginning=beginning):
-        yield [name for name in key_names if keys.parse(name, beginning=beginning)[0]]
-
-
-def forget_tenant(tenant: str, progress: Callable[[int], object] = int) -> int:
-    """Removes every key of that tenant. Returns how many there were. Raises redis.RedisError."""
-    return sum(unlink(key_names) for key_names in keys_of_tenant(tenant, progress))
-
-
 def clear() -> None:
     """Removes every key with our prefix. Raises redis.RedisError."""
     for key_names in key_batches("*"):

@@ -29,45 +29,10 @@ def at(**values: Any) -> dict[str, Any]:
     return {"default": {"BACKEND": "django_redis.cache.RedisCache", **values}}
 
 
-def schema() -> str:
-    return "public"
-
-
 no_function = "public"
 
-OWN = {"PREFIX": "tests.checks.test_django.schema"}
 
-
-@pytest.mark.parametrize(
-    ("tenant_apps", "options", "problem"),
-    [
-        (["tests.site", "readtrack"], {}, "READTRACK['PREFIX'] names no function"),
-        (
-            ["tests.site.apps.SiteConfig", "readtrack"],
-            {"PREFIX": "site:"},
-            "READTRACK['PREFIX'] names no function",
-        ),
-        (["tests.site"], OWN, "readtrack is not in TENANT_APPS"),
-        (["tests.site", "readtrack"], OWN, ""),
-        (["django.contrib.sessions"], {}, ""),
-        (None, {}, ""),
-    ],
-)
-def test_tenants_that_would_share_their_counts_are_found(
-    settings: Settings, tenant_apps: list[str] | None, options: dict[str, Any], problem: str
-) -> None:
-    settings.READTRACK = options
-    assert found() == []
-    settings.TENANT_MODEL = "customers.Client"
-    if tenant_apps is not None:
-        settings.TENANT_APPS = tenant_apps
-    assert found() == (["readtrack.E024"] if problem else [])
-    if problem:
-        message = the_message("readtrack.E024")
-        assert message.msg == f"Tenants share their counts, because {problem}."
-        assert "schema_name" in str(message.hint)
-
-
+@pytest.mark.needs_parts("tenants")  # which another check tells to add
 @pytest.mark.parametrize(
     "path", ["tests.checks.test_django.no_function", "nowhere.tenant", "tests.nothing"]
 )

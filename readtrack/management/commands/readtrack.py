@@ -14,7 +14,6 @@ from readtrack.management.subcommands import (
     doctor,
     erase,
     flush,
-    forget_tenant,
     repartition,
     reset,
     schedule,
@@ -38,7 +37,6 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         repartition.Repartition(),
         start_as_read.StartAsRead(),
         erase.Erase(),
-        forget_tenant.ForgetTenant(),
     )
 }
 

@@ -17,7 +17,7 @@ SHARED_APPS = [
     "django.contrib.admin",
     "django.contrib.staticfiles",
 ]
-TENANT_APPS = ["readtrack", "tests.site"]
+TENANT_APPS = ["readtrack", "readtrack.tenants", "tests.site"]
 INSTALLED_APPS = [*SHARED_APPS, *TENANT_APPS]
 TENANT_MODEL = "customers.Customer"
 TENANT_DOMAIN_MODEL = "customers.Domain"

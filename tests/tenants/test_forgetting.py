@@ -10,7 +10,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
-from readtrack.receivers import on_tenant_gone
+from readtrack.tenants.forgetting import on_tenant_gone
 from tests.site.models import Post
 from tests.support import factories
 
