@@ -17,7 +17,9 @@ def signed(number: int) -> str:
     """Returns `+1,234`, `0`, or a number behind MINUS, which is as wide as the plus."""
     if number > 0:
         return f"+{exact(number)}"
-    return f"{MINUS}{exact(-number)}" if number else exact(0)
+    if number < 0:
+        return f"{MINUS}{exact(-number)}"
+    return exact(0)
 
 
 def per_cent(number: float) -> str:
@@ -26,8 +28,12 @@ def per_cent(number: float) -> str:
 
 
 def share(number: float) -> str:
-    """Returns a share of 0 to 100 per cent: `12%`, and `<1%` in place of a 0 that is not nothing."""
-    return f"<{per_cent(1)}" if 0 < number < 0.5 else per_cent(number)
+    """Returns a share (0 to 100 per cent) as `12%`. A share above 0 that would be rounded to 0 is
+    `<1%`.
+    """
+    if 0 < number < 0.5:
+        return f"<{per_cent(1)}"
+    return per_cent(number)
 
 
 def signed_per_cent(number: float) -> str:
@@ -36,8 +42,11 @@ def signed_per_cent(number: float) -> str:
 
 
 def _sign_of_per_cent() -> str:
+    """Returns "%", behind a space where the active language has one."""
     language, _, _ = (get_language() or "").partition("-")
-    return "\N{NO-BREAK SPACE}%" if language in WITH_SPACE else "%"
+    if language in WITH_SPACE:
+        return "\N{NO-BREAK SPACE}%"
+    return "%"
 
 
 def multiple(number: float) -> str:
@@ -49,11 +58,11 @@ def multiple(number: float) -> str:
 
 
 def whole(number: float) -> str:
-    """Returns a number that is known roughly as `1,234`. It is `< 1` in place of 0, which would say
-    that there is nothing.
-    """
+    """Returns a number above 0, rounded, as `1,234`. One that would be rounded to 0 is `< 1`."""
     rounded = round(number)
-    return exact(rounded) if rounded else "< 1"
+    if rounded == 0:
+        return "< 1"
+    return exact(rounded)
 
 
 def short(number: int) -> str:

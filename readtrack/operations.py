@@ -56,7 +56,9 @@ class SetFillfactor(PostgreSQLOperation):
         self.percent = percent
 
     def apply(self, schema_editor: Any, table: str, *, is_forwards: bool) -> None:
-        change = f"SET (fillfactor = {int(self.percent)})" if is_forwards else "RESET (fillfactor)"
+        change = "RESET (fillfactor)"
+        if is_forwards:
+            change = f"SET (fillfactor = {int(self.percent)})"
         schema_editor.execute(f"ALTER TABLE {schema_editor.quote_name(table)} {change}")
 
     def describe(self) -> str:

@@ -14,7 +14,6 @@ from readtrack.subjects import (
     has_read_state,
     is_counted,
     is_derived,
-    subject_if_saved,
     subject_of,
     why_no_read_state,
     why_not_counted,
@@ -67,12 +66,11 @@ class Recorder:
 
         If its views cannot be counted, the log says once what to do, and the page goes on.
         """
-        problem = why_not_counted(obj.__class__)
-        subject = "" if problem else subject_if_saved(obj)
-        if not subject:
-            _log_mistake(f"view() counts nothing: {problem or why_not_saved(obj)}")
+        problem = why_not_counted(obj.__class__) or why_not_saved(obj)
+        if problem:
+            _log_mistake(f"view() counts nothing: {problem}")
             return
-        self.views[subject] = None
+        self.views[subject_of(obj)] = None
 
     def read(self, obj: Model) -> None:
         """Marks the object read for the signed-in user.
@@ -96,7 +94,10 @@ class Recorder:
         except ValueError as error:
             _log_mistake(f"step() counts nothing: {error}")
             return
-        problem = why_not_saved(obj) if isinstance(obj, Model) else why_not_counted(obj.__class__)
+        if not isinstance(obj, Model):
+            _log_mistake(f"step() counts nothing: {why_not_counted(obj.__class__)}")
+            return
+        problem = why_not_saved(obj)
         if problem:
             _log_mistake(f"step() counts nothing: {problem}")
             return

@@ -38,7 +38,9 @@ def address_of(obj: Any) -> str:
             type(error),
         )
         return ""
-    return url if is_web(url) else ""
+    if not is_web(url):
+        return ""
+    return url
 
 
 def title_of(obj: Any) -> str:

@@ -1,4 +1,4 @@
-"""The page of the admin with the counts that the last flush stored, for sites without a dashboard."""
+"""The admin's page of the counts that the last flush stored, for sites without a dashboard."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -72,8 +72,9 @@ def page_context(form_url: Callable[[Model], str]) -> dict[str, Any]:
 def _section(model: type[Model], form_url: Callable[[Model], str]) -> Section:
     """Returns the table of the model, which is empty if none of its objects was viewed."""
     viewed = row_counts.most_viewed(past_caches(model._default_manager.all()), LISTED)
-    most = max((counts.views for _obj, counts in viewed), default=0)
-    together = sum(counts.views for _obj, counts in viewed)
+    views_of_rows = [counts.views for _obj, counts in viewed]
+    most_views = max(views_of_rows, default=0)
+    all_views = sum(views_of_rows)
     rows: list[Row] = []
     for obj, counts in viewed:
         row = Row(
@@ -82,8 +83,8 @@ def _section(model: type[Model], form_url: Callable[[Model], str]) -> Section:
             counts=counts,
             views=exact(counts.views),
             visitors=exact(counts.visitors),
-            share=share(100 * counts.views / together),
-            length=_length(counts.views, most),
+            share=share(100 * counts.views / all_views),
+            length=_length(counts.views, most_views),
         )
         rows.append(row)
     return Section(label_of(model), str(model._meta.verbose_name_plural), rows)
@@ -91,26 +92,28 @@ def _section(model: type[Model], form_url: Callable[[Model], str]) -> Section:
 
 def _bars(rows: Sequence[Row]) -> list[Bar]:
     """Returns the bars of those of the rows that have the most views."""
-    best = sorted(rows, key=lambda row: row.counts.views, reverse=True)[:CHARTED]
+    charted_rows = sorted(rows, key=lambda row: row.counts.views, reverse=True)[:CHARTED]
+    most_views = max((row.counts.views for row in charted_rows), default=0)
     bars: list[Bar] = []
-    for row in best:
+    for row in charted_rows:
         views, visitors = row.counts
-        most = best[0].counts.views
         views_text = ngettext("%(count)s view", "%(count)s views", views)
         visitors_text = ngettext("%(count)s visitor", "%(count)s visitors", visitors)
         bar = Bar(
             title=row.title,
             views=views_text % {"count": row.views},
             visitors=visitors_text % {"count": row.visitors},
-            views_length=_length(views, most),
-            visitors_length=_length(visitors, most),
+            views_length=_length(views, most_views),
+            visitors_length=_length(visitors, most_views),
         )
         bars.append(bar)
     return bars
 
 
-def _length(number: int, most: int) -> int:
-    """Returns the length of a bar, in percent of that for `most`. Only for 0 there is no bar."""
+def _length(number: int, highest: int) -> int:
+    """Returns the length of a bar, in percent of that for the highest number. A number above 0 has
+    a bar of 1 at least.
+    """
     if not number:
         return 0
-    return min(100, max(1, 100 * number // most))
+    return min(100, max(1, 100 * number // highest))

@@ -32,20 +32,22 @@ def check_counts() -> list[checks.CheckMessage]:
 
 def _histories_with_counts(model: Any) -> list[str]:
     """Returns the names of the installed packages whose history of the model has its counts."""
-    found = []
+    packages = []
     if apps.is_installed("pghistory") and any(map(partial(_is_history, model), apps.get_models())):
-        found.append("pghistory")
+        packages.append("pghistory")
     if apps.is_installed("auditlog"):
         from auditlog.registry import auditlog
 
         if auditlog.contains(model):
             excluded = auditlog.get_model_fields(model)["exclude_fields"]
             if set(COUNTS).difference(excluded):
-                found.append("auditlog")
-    return found
+                packages.append("auditlog")
+    return packages
 
 
-def _is_history(model: Any, other: Any) -> bool:
-    """Returns True if the other model has the rows that pghistory keeps of the model's counts."""
-    names = {field.name for field in other._meta.get_fields()}
-    return getattr(other, "pgh_tracked_model", None) is model and not names.isdisjoint(COUNTS)
+def _is_history(model: Any, history_model: Any) -> bool:
+    """Returns True if the second model has the rows that pghistory keeps of the model's counts."""
+    if getattr(history_model, "pgh_tracked_model", None) is not model:
+        return False
+    names = {field.name for field in history_model._meta.get_fields()}
+    return not names.isdisjoint(COUNTS)

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core import checks
 from django.db.migrations import DeleteModel, Migration, SeparateDatabaseAndState
@@ -31,12 +31,13 @@ def check_migrations() -> list[checks.CheckMessage]:
     messages: list[checks.CheckMessage] = []
     for model in models:
         app_label = model._meta.app_label
-        missing = _missing_fields(model, state)
-        if not missing or app_label not in loader.migrated_apps:
+        missing_fields = _missing_fields(model, state)
+        if not missing_fields or app_label not in loader.migrated_apps:
             continue
         messages.append(
             checks.Warning(
-                f"{model._meta.label} counts views, but no migration adds {' and '.join(missing)}.",
+                f"{model._meta.label} counts views, but no migration adds"
+                f" {' and '.join(missing_fields)}.",
                 hint=f"Run: manage.py makemigrations {app_label} && manage.py migrate",
                 id="readtrack.W011",
             )
@@ -61,24 +62,24 @@ def _missing_fields(model: type[Tracked], state: ProjectState) -> list[str]:
 
 
 def check_moves() -> list[checks.CheckMessage]:
-    """Checks that a model which came from another app, with its table, brought its numbers along."""
+    """Checks that a model that came from another app with its table has its numbers, too."""
     loader = MigrationLoader(None, load=False)
     try:
         loader.load_disk()
     except Exception:  # Django's own commands report broken migrations
         return []
     migrations = loader.disk_migrations.values()
-    followed = set(_followed_labels(migrations))
-    former_models: list[tuple[str, str]] = []
+    labels_of_follow_renames = set(_followed_labels(migrations))
+    former_models: list[FormerModel] = []
     for migration in migrations:
         former_models += _former_models(migration)
     messages: list[checks.CheckMessage] = []
     for model in dict.fromkeys([*subjects.counted_models(), *subjects.read_state_models()]):
+        if model._meta.label_lower in labels_of_follow_renames:
+            continue
         label = model._meta.label
         for app, name in former_models:
             if name != model._meta.model_name or app == model._meta.app_label:
-                continue
-            if model._meta.label_lower in followed:
                 continue
             messages.append(
                 checks.Warning(
@@ -106,10 +107,17 @@ def _followed_labels(migrations: Iterable[Migration]) -> Iterator[str]:
                 yield operation.after.lower()
 
 
-def _former_models(migration: Migration) -> Iterator[tuple[str, str]]:
-    """Yields the app and the name of models that the migration deletes without their tables."""
+class FormerModel(NamedTuple):
+    """A model whose table an app has given away."""
+
+    app: str  # its label
+    name: str  # of the model, in lower case
+
+
+def _former_models(migration: Migration) -> Iterator[FormerModel]:
+    """Yields the models that the migration deletes without their tables."""
     for operation in migration.operations:
         if isinstance(operation, SeparateDatabaseAndState):
-            for inner in operation.state_operations:
-                if isinstance(inner, DeleteModel):
-                    yield migration.app_label, inner.name_lower
+            for state_operation in operation.state_operations:
+                if isinstance(state_operation, DeleteModel):
+                    yield FormerModel(migration.app_label, state_operation.name_lower)

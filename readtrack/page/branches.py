@@ -34,12 +34,12 @@ def paired(spots: Sequence[Spot]) -> set[int]:
 
 def _divide(begun: list[Block], subject: str, index: int) -> None:
     """Adds the placeholder between the two branches to its block."""
-    number = _innermost(begun, subject)
-    if number is None:
+    place = _innermost(begun, subject)
+    if place is None:
         return
-    del begun[number + 1 :]  # which have no end within this branch
-    if len(begun[number].indexes) == 1:
-        begun[number].indexes.append(index)
+    del begun[place + 1 :]  # which have no end within this branch
+    if len(begun[place].indexes) == 1:
+        begun[place].indexes.append(index)
 
 
 def _ended(begun: list[Block], subject: str, index: int) -> list[int]:
@@ -47,19 +47,21 @@ def _ended(begun: list[Block], subject: str, index: int) -> list[int]:
 
     Returns the indexes of its placeholders; none unless it has all three, which the tag leaves.
     """
-    number = _innermost(begun, subject)
-    if number is None:
+    place = _innermost(begun, subject)
+    if place is None:
         return []
-    indexes = [*begun[number].indexes, index]
-    del begun[number:]  # with those in it, which have no end
-    return indexes if len(indexes) == 3 else []
+    indexes = [*begun[place].indexes, index]
+    del begun[place:]  # with those in it, which have no end
+    if len(indexes) != 3:
+        return []
+    return indexes
 
 
 def _innermost(begun: list[Block], subject: str) -> int | None:
-    """Returns the number of the subject's innermost block, None without one."""
-    for number in reversed(range(len(begun))):
-        if begun[number].subject == subject:
-            return number
+    """Returns the place of the subject's innermost block in the list; None without one."""
+    for place in reversed(range(len(begun))):
+        if begun[place].subject == subject:
+            return place
     return None
 
 

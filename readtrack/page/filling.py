@@ -47,7 +47,9 @@ class Filling:
     @cached_property
     def reader(self) -> readers.Reader | None:
         """Who reads the dots; None without dots."""
-        return self._find_reader() if self.dots else None
+        if not self.dots:
+            return None
+        return self._find_reader()
 
     @cached_property
     def question(self) -> PageQuestion:

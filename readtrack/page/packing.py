@@ -44,19 +44,23 @@ def warn_of_length() -> None:
     )
 
 
+# Each of these functions returns the text of the data, or of longer data more than LONGEST_TEXT of
+# it. They raise for other data.
+
+
 def _of_gzip(content: bytes) -> bytes:
     # Not by the module gzip, which unpacks without a limit.
     text = b""
-    rest = content
+    data = content
     for _ in range(MOST_MEMBERS):
         member = zlib.decompressobj(GZIP)
-        text += member.decompress(rest, LONGEST_TEXT + 1 - len(text))
+        text += member.decompress(data, LONGEST_TEXT + 1 - len(text))
         if len(text) > LONGEST_TEXT:
             return text
         if not member.eof:
             raise ValueError("The data break off.")
-        rest = member.unused_data.lstrip(b"\0")  # files may be padded
-        if not rest:
+        data = member.unused_data.lstrip(b"\0")  # files may be padded
+        if not data:
             return text
     raise ValueError(f"The data have more than {MOST_MEMBERS} members.")
 
@@ -65,7 +69,10 @@ def _of_deflate(content: bytes) -> bytes:
     # RFC 9110 wants the format of zlib. Some programs leave its header out, which zlib is told by a
     # negative number.
     has_header = content[:1] == b"\x78"
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+    window = zlib.MAX_WBITS
+    if not has_header:
+        window = -zlib.MAX_WBITS
+    unpacker = zlib.decompressobj(window)
     text = unpacker.decompress(content, LONGEST_TEXT + 1)
     if not unpacker.eof and len(text) <= LONGEST_TEXT:
         raise ValueError("The data break off.")

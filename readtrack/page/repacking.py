@@ -71,7 +71,9 @@ class Repacker:
 
     def last(self) -> bytes:
         """Returns the end of the packed stream."""
-        return b"" if self._is_raw else self._packer.flush()
+        if self._is_raw:
+            return b""
+        return self._packer.flush()
 
     def _next_text(self) -> bytes:
         """Returns text of `_data`, and removes from it what is unpacked."""
@@ -97,13 +99,16 @@ class Repacker:
         return text
 
     def _has_to_wait(self) -> bool:
-        """Returns True if nothing is sent yet, and the text so far may be made to exhaust memory."""
+        """Returns True if nothing is sent yet, and the text so far may exhaust memory on purpose.
+
+        Also notes data that are beyond the limits before they have any text.
+        """
         if self._held is None:
             return False
-        held = sum(map(len, self._held))
-        if held > packing.LONGEST_TEXT:  # a header without an end, say
+        held_bytes = sum(map(len, self._held))
+        if held_bytes > packing.LONGEST_TEXT:  # a header without an end, say
             self.is_beyond = True
-        return self._length > MOST_GROWTH * held
+        return self._length > MOST_GROWTH * held_bytes
 
     def _rest_of_member(self, waiting: bytes) -> Iterator[bytes]:
         """Yields the text of the member, packed piece by piece, and then the data behind it.

@@ -33,7 +33,9 @@ def unread_counts(user: Any, objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     """
     subjects = {obj: subject_of(obj) for obj in listed(objs)}
     pk = readers.id_of(user)
-    reader = None if pk is None else readers.reader_or_none(pk)
+    reader = None
+    if pk is not None:
+        reader = readers.reader_or_none(pk)
     if reader is None:
         return dict.fromkeys(subjects, 0)
     dots = [subject for obj, subject in subjects.items() if can_be_unread(obj)]
@@ -48,8 +50,9 @@ def unread_total(user: Any, objs: Iterable[Model] | type[Model]) -> int:
     `unread_counts`, so with the form "bitmap" it is the number of objects with a dot. Raises
     ValueError for more than MOST_IN_TOTAL objects.
     """
-    rows: Iterable[Model] = objs._default_manager.all() if isinstance(objs, type) else listed(objs)
-    objects = list(islice(rows, MOST_IN_TOTAL + 1))
+    if isinstance(objs, type):
+        objs = objs._default_manager.all()
+    objects = list(islice(listed(objs), MOST_IN_TOTAL + 1))
     if len(objects) > MOST_IN_TOTAL:
         raise ValueError(
             f"A total is of {MOST_IN_TOTAL:,} objects at most: those that users follow."

@@ -12,7 +12,9 @@ def most_viewed(of: "type[AnyModel] | QuerySet[AnyModel]", limit: int = 10) -> l
     viewed first. Leaves out rows without views. Raises TypeError for a model whose views are not
     counted.
     """
-    rows = of._default_manager.all() if isinstance(of, type) else of
-    if problem := subjects.why_not_counted(rows.model):
+    if isinstance(of, type):
+        of = of._default_manager.all()
+    problem = subjects.why_not_counted(of.model)
+    if problem:
         raise TypeError(problem)
-    return [row for row, _ in row_counts.most_viewed(rows, limit)]
+    return [row for row, _counts in row_counts.most_viewed(of, limit)]

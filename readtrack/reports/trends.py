@@ -29,10 +29,16 @@ def trending(
 
     The list may be 30 seconds old, because a task computes it.
     """
-    label = subjects.label_of(model) if model else ""
+    label = ""
+    if model is not None:
+        label = subjects.label_of(model)
     top = fail_open(top_subjects, [], limit, at=buckets.now(at), label=label)
-    objs = _objects([subject for subject, _ in top])
-    return [Trend(objs[subject], views) for subject, views in top if subject in objs]
+    obj_by_subject = _objects([subject for subject, _views in top])
+    trends = []
+    for subject, views in top:
+        if subject in obj_by_subject:
+            trends.append(Trend(obj_by_subject[subject], views))
+    return trends
 
 
 def _objects(subject_names: Sequence[str]) -> dict[str, Model]:

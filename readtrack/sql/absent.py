@@ -51,6 +51,6 @@ def absent_tables() -> Tables:
         models_by_alias[router.db_for_write(model)].append(model)
     absent: set[type[Model]] = set()
     for alias, models in models_by_alias.items():
-        present = {*connections[alias].introspection.table_names()}
-        absent.update(model for model in models if model._meta.db_table not in present)
+        existing_names = {*connections[alias].introspection.table_names()}
+        absent.update(model for model in models if model._meta.db_table not in existing_names)
     return frozenset(absent)

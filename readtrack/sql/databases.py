@@ -72,7 +72,9 @@ def rows(model: type[models.Model]) -> "models.QuerySet[Any]":
     There are none of a table that is left out because the database lacks it.
     """
     all_rows = every_row(model, using=router.db_for_write(model))
-    return all_rows.none() if absent.is_absent(model) else all_rows
+    if absent.is_absent(model):
+        return all_rows.none()
+    return all_rows
 
 
 def with_keys(model: type[models.Model], keys: Sequence[Any]) -> "Iterator[models.QuerySet[Any]]":
@@ -233,14 +235,16 @@ def is_pooled(connection: BaseDatabaseWrapper) -> bool:
 
 
 def statement(model: type[models.Model], name: str, **expressions: Any) -> str:
-    """Returns the SQL statement of that name, with the model's table and these SQL expressions.
+    """Returns the SQL statement called `name`, with the model's table and these SQL expressions.
 
     It is in the folder of the part that the model belongs to, or else in the core's.
     """
     connection = of(model)
     ops = connection.ops
     config = apps.get_app_config(model._meta.app_label)
-    app = config.name if isinstance(config, PartConfig) else "readtrack"
+    app = "readtrack"
+    if isinstance(config, PartConfig):
+        app = config.name
     return vendors.statement(connection, name, app=app).format(
         table=ops.quote_name(model._meta.db_table),
         # Start and end of an INSERT that leaves out rows whose key exists already.
@@ -299,7 +303,9 @@ def _array_of_texts(texts: Sequence[str]) -> str:
 def _only_type(values: Iterable[Any]) -> type | None:
     """Returns the type that all the values have; None if they have several."""
     types = set(map(type, values))
-    return types.pop() if len(types) == 1 else None
+    if len(types) != 1:
+        return None
+    return types.pop()
 
 
 def _escaped(text: str) -> str:
@@ -359,8 +365,8 @@ def _insert(
     keys_of_row = itemgetter(slice(number_of_keys))
     # Sorted, so that two flushers lock rows in the same order and cannot deadlock.
     row_by_keys = {keys_of_row(row): row for row in sorted(rows, key=keys_of_row)}
-    ordered = list(row_by_keys.values())
-    if not ordered or absent.is_absent(model):
+    different_rows = list(row_by_keys.values())
+    if not different_rows or absent.is_absent(model):
         return
     connection = of(model)
     quote = connection.ops.quote_name
@@ -372,11 +378,12 @@ def _insert(
     if vendors.vendor_of(connection).has_arrays:
         types = ", ".join(f"%s::{field.rel_db_type(connection)}[]" for field in fields)
         sql = f"{insert} SELECT * FROM unnest({types}) {conflict}"
-        arrays = [array(column) for column in zip(*ordered, strict=True)]
+        arrays = [array(column) for column in zip(*different_rows, strict=True)]
         write = partial(_execute, connection, sql, arrays)
     else:
         sql = f"{insert} VALUES ({', '.join('%s' for _ in fields)}) {conflict}"
-        write = partial(_execute_many, connection, sql, _adapted(connection, fields, ordered))
+        parameters = _adapted(connection, fields, different_rows)
+        write = partial(_execute_many, connection, sql, parameters)
     retried(connection, write)
 
 
@@ -390,13 +397,15 @@ def replace(
     if absent.is_absent(model):
         return
     connection = of(model)
-    # MySQL knows by itself which columns are unique, and Django refuses to be given them.
-    has_target = connection.features.supports_update_conflicts_with_target
+    unique_fields: Sequence[str] | None = keys
+    if not connection.features.supports_update_conflicts_with_target:
+        # MySQL knows by itself which columns are unique, and Django refuses to be given them.
+        unique_fields = None
     every_row(model, using=connection.alias).bulk_create(
         rows,
         update_conflicts=True,
         update_fields=values,
-        unique_fields=keys if has_target else None,
+        unique_fields=unique_fields,
     )
 
 

@@ -28,10 +28,14 @@ def exist() -> bool:
 
 
 def following(tag: str) -> int:
-    """Returns the lowest ordinal that SQL knows of nobody in the partition. Raises django.db.Error."""
-    of_partition = databases.rows(ReaderNumber).filter(tag=tag)
-    highest = of_partition.aggregate(highest=Max("number"))["highest"]
-    return 0 if highest is None else highest + 1
+    """Returns the ordinal after the highest one that SQL knows in the partition; 0 if it knows
+    none. Raises django.db.Error.
+    """
+    rows_of_partition = databases.rows(ReaderNumber).filter(tag=tag)
+    highest = rows_of_partition.aggregate(highest=Max("number"))["highest"]
+    if highest is None:
+        return 0
+    return int(highest) + 1
 
 
 def of(name: str) -> dict[str, int]:
@@ -51,13 +55,16 @@ def store(tag: str, numbers: Mapping[str, int]) -> None:
         return
     rows = _rows_with(tag, numbers)
     # A reader came anew to a Redis that had lost the ordinal. Nobody else may get the former one.
-    former = {row.number for row in rows if numbers.get(row.name, row.number) != row.number}
-    while former:
-        _retire(tag, former)
+    while former_numbers := _former_numbers(rows, numbers):
+        _retire(tag, former_numbers)
         rows = _rows_with(tag, numbers)
-        former = {row.number for row in rows if numbers.get(row.name, row.number) != row.number}
     _separate(tag, rows)
     copies.forget_new_readers(tag, numbers)
+
+
+def _former_numbers(rows: Sequence[ReaderNumber], numbers: Mapping[str, int]) -> set[int]:
+    """Returns the ordinals that the rows have of readers who have other ones now, in `numbers`."""
+    return {row.number for row in rows if numbers.get(row.name, row.number) != row.number}
 
 
 def separate_all(tag: str) -> None:
@@ -65,21 +72,23 @@ def separate_all(tag: str) -> None:
 
     Raises redis.RedisError or django.db.Error.
     """
-    of_partition = databases.rows(ReaderNumber).filter(tag=tag)
-    by_number = of_partition.order_by().values("number").annotate(readers=Count("name"))
+    rows_of_partition = databases.rows(ReaderNumber).filter(tag=tag)
+    by_number = rows_of_partition.order_by().values("number").annotate(readers=Count("name"))
     shared = [*by_number.filter(readers__gt=1).values_list("number", flat=True)]
     for portion in scripts.sliced(shared):
-        _separate(tag, [*of_partition.filter(number__in=portion)])
+        _separate(tag, [*rows_of_partition.filter(number__in=portion)])
 
 
 def portions(tag: str) -> Iterator[list[tuple[str, int]]]:
-    """Yields the ordinals of a partition with the names of their readers, the lowest first.
+    """Yields lists of the readers of a partition, by ordinal, the lowest first.
 
-    An ordinal that several readers have has no name of theirs. The first list may be empty. Raises
-    django.db.Error.
+    A reader is the name and the ordinal. An ordinal that several readers have by mistake stands for
+    none of them, so a name is made up for it. The first list may be empty. Raises django.db.Error.
     """
-    of_partition = databases.rows(ReaderNumber).filter(tag=tag).order_by("number")
-    by_number = of_partition.values("number").annotate(readers=Count("name"), first=Min("name"))
+    rows_of_partition = databases.rows(ReaderNumber).filter(tag=tag).order_by("number")
+    by_number = rows_of_partition.values("number").annotate(
+        readers=Count("name"), first_name=Min("name")
+    )
     portion = [*by_number[: scripts.SLICE]]
     yield _named(portion)
     while portion:
@@ -89,11 +98,13 @@ def portions(tag: str) -> Iterator[list[tuple[str, int]]]:
 
 
 def _named(portion: "Sequence[Mapping[str, Any]]") -> list[tuple[str, int]]:
-    """Returns ordinals with the names of their readers."""
+    """Returns the name and the ordinal of each reader, see `portions`."""
     numbers = []
     for row in portion:
         number = row["number"]
-        name = str(row["first"]) if row["readers"] == 1 else f"{RETIRED}{number}"
+        name = f"{RETIRED}{number}"
+        if row["readers"] == 1:
+            name = str(row["first_name"])
         numbers.append((name, number))
     return numbers
 
@@ -103,8 +114,8 @@ def retire_reader(name: str, ordinals: Mapping[str, int]) -> None:
 
     `ordinals` are those that Redis knows, by the tags of the partitions. Raises django.db.Error.
     """
-    for known in (of(name), ordinals):
-        for tag, number in known.items():
+    for ordinal_by_tag in (of(name), ordinals):
+        for tag, number in ordinal_by_tag.items():
             _retire(tag, [number])
 
 
@@ -141,9 +152,10 @@ def _retire(tag: str, numbers: "Sequence[int] | set[int] | Mapping[int, object]"
 
 
 def _retire_once(tag: str, numbers: "Sequence[int] | set[int] | Mapping[int, object]") -> None:
+    """Gives each of the ordinals a row with a name that no reader has, and deletes all others."""
     retired = {f"{RETIRED}{number}": number for number in sorted(numbers)}
-    rows = [ReaderNumber(tag=tag, name=name, number=number) for name, number in retired.items()]
+    new_rows = [ReaderNumber(tag=tag, name=name, number=number) for name, number in retired.items()]
     with databases.own_transaction(databases.of(ReaderNumber)):
-        databases.rows(ReaderNumber).bulk_create(rows, ignore_conflicts=True)
-        others = databases.rows(ReaderNumber).filter(tag=tag, number__in=[*retired.values()])
-        others.exclude(name__in=[*retired]).delete()
+        databases.rows(ReaderNumber).bulk_create(new_rows, ignore_conflicts=True)
+        all_rows = databases.rows(ReaderNumber).filter(tag=tag, number__in=[*retired.values()])
+        all_rows.exclude(name__in=[*retired]).delete()

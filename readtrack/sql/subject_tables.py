@@ -56,9 +56,7 @@ def delete(subjects: Iterable[str], *, kept_with: str) -> None:
     for model in every():
         if model.kept_with != kept_with:
             continue
-        columns = [
-            subject_column(prefix + subject)
-            for subject in subjects
-            for prefix in prefixes_of(model)
-        ]
+        columns: list[str] = []
+        for prefix in prefixes_of(model):
+            columns += [subject_column(prefix + subject) for subject in subjects]
         databases.rows(model).filter(subject__in=columns).delete()

@@ -59,5 +59,7 @@ def progress_bar(description: str, *, verbosity: int, **options: Any) -> Any:
     """
     from tqdm import tqdm  # only commands that take long need it
 
-    is_disabled = True if verbosity == 0 else None  # None leaves it to the output
-    return tqdm(desc=description, delay=1, leave=False, disable=is_disabled, **options)
+    disable = None  # it is disabled if the output is no terminal
+    if verbosity == 0:
+        disable = True
+    return tqdm(desc=description, delay=1, leave=False, disable=disable, **options)

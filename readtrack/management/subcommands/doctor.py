@@ -25,8 +25,8 @@ Examines the running system: Redis, flushes, and whether SQL agrees with Redis. 
   manage.py readtrack doctor -v 0       # warnings and errors only
   manage.py readtrack doctor --json     # for monitoring
 
-Exit status: 0 all well (notes included), 1 warnings, 2 errors. A note tells what you may have chosen, or what the
-doctor cannot see, because the Redis user may not run INFO, CONFIG or the like.
+Exit status: 0 all well (notes included), 1 warnings, 2 errors. A note tells what you may have
+chosen, or what the doctor cannot see, because the Redis user may not run INFO, CONFIG or the like.
 """
     needs_redis = False  # it reports an unusable cache among its findings
 

@@ -19,15 +19,16 @@ class Reset(Subcommand):
 
     name = "reset"
     help = """\
-Sets the counts of all rows of a model to zero, in Redis and in the database, and removes their dots.
-It cannot be undone. On a terminal it says what will be lost, and asks.
+Sets the counts of all rows of a model to zero, in Redis and in the database, and removes their
+dots. It cannot be undone. On a terminal it says what will be lost, and asks.
 
   manage.py readtrack reset --model blog.Post
   manage.py readtrack reset --model blog.Post --dry-run     # only says what would be lost
   manage.py readtrack reset --model blog.Post --no-input    # does not ask
 
-Run it after the table was emptied behind Django's back, as by TRUNCATE … RESTART IDENTITY: otherwise new rows get the
-ids, and with them the counts and dots, of old ones. After manage.py flush it is done already.
+Run it after the table was emptied behind Django's back, as by TRUNCATE … RESTART IDENTITY:
+otherwise new rows get the ids, and with them the counts and dots, of old ones. After manage.py
+flush it is done already.
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -57,11 +58,11 @@ ids, and with them the counts and dots, of old ones. After manage.py flush it is
 
 
 def _names(model: type[Model]) -> str:
-    """Returns the label of the model that is reset, and that of a child or proxy which was named."""
-    owning = owner(model)
-    if owning is model:
+    """Returns the label of the model that is reset, with that of its child or proxy `model`."""
+    owning_model = owner(model)
+    if owning_model is model:
         return model._meta.label
-    return f"{owning._meta.label} (whose counts {model._meta.label} shares)"
+    return f"{owning_model._meta.label} (whose counts {model._meta.label} shares)"
 
 
 def _consequences(model: type[Model]) -> str:

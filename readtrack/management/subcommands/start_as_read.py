@@ -23,15 +23,15 @@ class StartAsRead(Subcommand):
 
     name = "start-as-read"
     help = """\
-Puts out the dots of every user there is. For the day on which a site with users and posts adds dots:
-otherwise everybody has a dot at everything.
+Puts out the dots of every user there is. For the day on which a site with users and posts adds
+dots: otherwise everybody has a dot at everything.
 
   manage.py readtrack start-as-read
   manage.py readtrack start-as-read --model forum.Forum
 
-What is published while it runs keeps its dots, and so does everything for accounts made later. It fills the read state
-of each object up to the highest user, and prints the memory that this takes. A model whose read state is kept by reader
-takes one write, and no memory.
+What is published while it runs keeps its dots, and so does everything for accounts made later. It
+fills the read state of each object up to the highest user, and prints the memory that this takes. A
+model whose read state is kept by reader takes one write, and no memory.
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -66,7 +66,9 @@ takes one write, and no memory.
                     starting.start_as_read(model_class, progress=bar.update)
                     for model_class in models
                 )
-        verb = "It would mark" if dry_run else "Marked"
+        verb = "Marked"
+        if dry_run:
+            verb = "It would mark"
         return (
             f"{verb} {counted(count, 'object')} read,"
             f" {size(total / max(1, count))} each, {size(total)} in all."
