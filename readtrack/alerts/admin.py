@@ -18,7 +18,9 @@ from readtrack.texts import is_web
 class AlertAdmin(ReadOnlyAdmin):
     """The alerts, newest first."""
 
-    list_display = ("started", "ended", "kind", "page", "views", "usual_views", "details")
+    fields = ("started", "ended", "kind", "page", "views", "usual_views", "minutes", "details")
+    readonly_fields = ("page", "usual_views")
+    list_display = fields
     list_filter = ("kind",)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:

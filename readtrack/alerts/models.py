@@ -20,12 +20,14 @@ class Alert(OwnRow):
     """
 
     class Kind(models.TextChoices):
-        """What an alert is about."""
+        """The kinds of alerts, named for an editor by what they mean for the numbers. The details have
+        the cause.
+        """
 
         STORY = "story", _("views far above the usual")
         SITE = "site", _("views of the site far below the usual")
-        FLUSH = "flush", _("flushes are late")
-        REDIS = "redis", _("Redis does not answer")
+        FLUSH = "flush", _("numbers are not saved")
+        REDIS = "redis", _("views are not counted")
 
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices)
     name = ExactCharField(max_length=NAME_LENGTH, editable=False)  # kind and subject
@@ -35,7 +37,7 @@ class Alert(OwnRow):
     title = models.TextField(_("title"), blank=True)  # of a story, else ""
     views = models.PositiveBigIntegerField(_("views"), null=True)
     usual = models.FloatField(_("usual"), null=True)  # views in the same time
-    minutes = models.PositiveIntegerField(null=True)  # in which it had the views
+    minutes = models.PositiveIntegerField(_("minutes"), null=True)  # in which it had the views
     details = models.TextField(_("details"), blank=True)  # of a late flush, or of Redis
     url = models.TextField(blank=True)  # of the page to look at
     started = models.DateTimeField(_("started"), default=timezone.now)
