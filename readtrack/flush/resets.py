@@ -1,7 +1,7 @@
 """Setting a subject to zero, in Redis and in SQL, for good."""
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,6 +9,7 @@ from django.db import router
 from django.db.models import Model
 
 from readtrack.flush.steps import Steps
+from readtrack.progress import Progress, no_progress
 from readtrack.sql import (
     archive,
     databases,
@@ -52,7 +53,7 @@ def reset(subjects: Sequence[str]) -> None:
 
 
 def reset_model(
-    model: type[Model], *, is_empty: bool = False, progress: Callable[[int], object] = int
+    model: type[Model], *, is_empty: bool = False, progress: Progress = no_progress
 ) -> int:
     """Sets the counts of all objects of the model to zero, and removes their read state.
 

@@ -24,6 +24,7 @@ from readtrack.flush.steps import Steps, steps_of_parts, subjects_left_out
 from readtrack.flush.totals import Extent, write_chunk
 from readtrack.flush.waiting import Waiting
 from readtrack.models import FlushRun, KnownEpoch, Reset
+from readtrack.progress import Progress, no_progress
 from readtrack.signals import flushed
 from readtrack.sql import (
     absent,
@@ -70,7 +71,7 @@ def flush(
     only_changed: bool = False,
     must_archive: bool = False,
     part: str = "",
-    progress: Callable[[int], object] = int,
+    progress: Progress = no_progress,
 ) -> FlushRun:
     """Writes all totals that Redis has to SQL, or with `only_changed` those that changed.
 
@@ -213,7 +214,7 @@ def _flush(
     *,
     only_changed: bool,
     must_archive: bool,
-    progress: Callable[[int], object],
+    progress: Progress,
 ) -> Taken:
     """Does what `flush` does, and sets the numbers of the run, which `flush` saves.
 
@@ -269,7 +270,7 @@ class Work(NamedTuple):
     steps: Sequence[Steps]  # of the parts
     changed: dict[str, None]  # subjects that may have been viewed since the last good flush
     left_out: frozenset[str]  # subjects whose past a part is writing, if the flush is late
-    progress: Callable[[int], object]
+    progress: Progress
 
     def write_chunk(self, subjects: list[str], extent: Extent) -> None:
         """Writes the totals of the subjects, and what the extent says beside them."""

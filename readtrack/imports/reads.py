@@ -1,7 +1,7 @@
 """Imports tables of what users have read: with a time up to which something is read, or without."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import islice
@@ -18,6 +18,7 @@ from readtrack.hits.readers import Reader
 from readtrack.imports.ledger import ImportRefusedError, Report
 from readtrack.imports.models import Import
 from readtrack.imports.tables import pk_of
+from readtrack.progress import Progress
 from readtrack.sql import databases, read_states
 from readtrack.store import connection, read_state, scripts
 from readtrack.subjects import has_read_state, label_of, model_with_label, subject_of_row
@@ -108,7 +109,7 @@ def take_reads(
     read_until: str = "",
     published: Sequence[str] = (),
     dry_run: bool,
-    progress: Callable[[int], object],
+    progress: Progress,
 ) -> Report:
     """Marks categories as read for users, by the rows of a model that say who has read what.
 
@@ -151,7 +152,7 @@ def _take_marks(
     user: str,
     category: str,
     dry_run: bool,
-    progress: Callable[[int], object],
+    progress: Progress,
 ) -> Report:
     """Marks categories as read for users, by the rows of a model without times."""
     path_to_user = _path_to_user(model, user)
@@ -326,9 +327,7 @@ def _enter(times: Mapping[str, int], positions: "Threads") -> None:
     scripts.run_all(*calls, patient=True)
 
 
-def _take_times(
-    marks: Iterator[Mark], *, dry_run: bool, progress: Callable[[int], object]
-) -> Report:
+def _take_times(marks: Iterator[Mark], *, dry_run: bool, progress: Progress) -> Report:
     """Raises the positions of readers to the times of the marks. A time in the future is taken for
     now.
     """

@@ -1,7 +1,7 @@
 """Imports the tables of django-hitcount 1.3, which need not be installed."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from readtrack.hits import exclusions, visitors
 from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
 from readtrack.imports.line import YEARS
 from readtrack.imports.models import Import
+from readtrack.progress import Progress, no_progress
 from readtrack.sql import row_counts
 from readtrack.subjects import is_counted, subject_of_row
 
@@ -55,12 +56,12 @@ class HitRow(models.Model):  # noqa: DJ008
 
 
 def take_hitcount(
-    *, using: str = "default", dry_run: bool = False, progress: Callable[[int], object] = int
+    *, using: str = "default", dry_run: bool = False, progress: Progress = no_progress
 ) -> Report:
     """Adds the counts of django-hitcount in the database `using`, each row once. A later import
     adds only the rows that are new.
 
-    `progress` is called with numbers of rows. Returns the report. Raises ImportRefusedError if the
+    `progress` is told the number of rows. Returns the report. Raises ImportRefusedError if the
     database has no table of django-hitcount, or if another import came first.
     """
     table = HitCountRow._meta.db_table

@@ -23,6 +23,7 @@ from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Repo
 from readtrack.imports.models import Import
 from readtrack.imports.pages import Lookup, look_up
 from readtrack.imports.tables import pk_of
+from readtrack.progress import Progress, no_progress
 from readtrack.sql import row_counts
 from readtrack.subjects import counted_models, label_of, subject_of_row
 
@@ -44,12 +45,10 @@ class Row(NamedTuple):
     hour: int | None = None  # since 1970; None if the list knows no times
 
 
-def take_totals(
-    path: str, *, dry_run: bool = False, progress: Callable[[int], object] = int
-) -> Report:
+def take_totals(path: str, *, dry_run: bool = False, progress: Progress = no_progress) -> Report:
     """Adds the views of the list to the counts, each list once, also after a kill.
 
-    `progress` is called with numbers of rows. Returns the report. Raises OSError for a file that
+    `progress` is told the number of rows. Returns the report. Raises OSError for a file that
     cannot be read, and ImportRefusedError, before anything is added, for a list with a wrong row.
     """
     rows = _rows_of(path)

@@ -4,7 +4,7 @@ repeated.
 # The steps: docs/explanation/imports.md
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -27,6 +27,7 @@ from readtrack.numbers.flush import lowered
 from readtrack.numbers.flush.hours import HOURS_KEPT
 from readtrack.numbers.sql import past_hours
 from readtrack.numbers.sql.history import FOREVER
+from readtrack.progress import Progress, no_progress
 from readtrack.sql import databases, deletions, epochs, row_counts
 from readtrack.sql.faults import Faults
 from readtrack.store import keys, scripts
@@ -64,7 +65,7 @@ class _Taken(NamedTuple):
     time: int  # when (µs)
 
 
-def undo(path: str, *, dry_run: bool = False, progress: Callable[[int], object] = int) -> Undone:
+def undo(path: str, *, dry_run: bool = False, progress: Progress = no_progress) -> Undone:
     """Takes back what all imports of the file have added. It may be imported again then.
 
     To repeat it, also after a kill, takes nothing back twice. `progress` is called with numbers of

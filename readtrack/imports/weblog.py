@@ -4,7 +4,7 @@ the log has: by `judging` each by itself, and here after the lines before it.
 
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -24,6 +24,7 @@ from readtrack.imports.models import Import
 from readtrack.imports.rules import Rules
 from readtrack.imports.workers import Chunk, Workers
 from readtrack.models import FlushRun, Reset
+from readtrack.progress import Progress, no_progress
 from readtrack.store.limits import rate_limit
 from readtrack.subjects import subject_column
 
@@ -167,7 +168,7 @@ class Importer:
     again: bool = False  # judges lines again that did not count in an earlier import
     dry_run: bool = False
     jobs: int = 1  # processes that judge lines; 1 for this one alone
-    progress: Callable[[int], object] = int  # called with numbers of bytes read
+    progress: Progress = no_progress  # is told the number of bytes read
 
     def __post_init__(self) -> None:
         self.report = ledger.Report()

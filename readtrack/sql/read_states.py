@@ -2,13 +2,14 @@
 
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import Error
 
 from readtrack.models import ReadState
+from readtrack.progress import Progress, no_progress
 from readtrack.sql import databases, reader_numbers, subject_tables
 from readtrack.store import connection, keys, read_state
 from readtrack.store.circuit import fail_open
@@ -212,7 +213,7 @@ def erase(
     number: int | None,
     ordinals: Mapping[str, int],
     is_dry_run: bool = False,
-    progress: Callable[[int], object] = int,
+    progress: Progress = no_progress,
 ) -> int:
     """Clears one user in SQL's copies of read state. Returns in how many the user was set.
 

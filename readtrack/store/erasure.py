@@ -1,10 +1,11 @@
 """Erasing the data that Redis has about one user."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from readtrack.hits.visitors import user_id
+from readtrack.progress import Progress, no_progress
 from readtrack.store import keys, read_state, scanning, scripts
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
@@ -27,7 +28,7 @@ class NumberOfUser(NamedTuple):
     tag: str = ""
 
 
-def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object] = int) -> Erased:
+def erase(pk: Any, *, is_dry_run: bool = False, progress: Progress = no_progress) -> Erased:
     """Erases the data that Redis has about the user with that primary key. Returns how much it was.
 
     With `is_dry_run` it changes nothing, and returns how much would be erased. `progress` is called

@@ -1,6 +1,6 @@
 """Moving the keys to their new partitions after PARTITIONS was multiplied."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from django.core.signals import setting_changed
 
 from readtrack.conf import conf
+from readtrack.progress import Progress, no_progress
 from readtrack.store import keys, read_state, scanning, scripts
 from readtrack.store.connection import connect
 from readtrack.store.read_state import copies, of_parts
@@ -63,7 +64,7 @@ def layout(partitions: int) -> Iterator[None]:
         setting_changed.send(None, setting="READTRACK", value=None, enter=False)
 
 
-def move(before: int, *, progress: Callable[[int], object] = int) -> int:
+def move(before: int, *, progress: Progress = no_progress) -> int:
     """Copies each key to its partitions, changes the layout, then removes the old keys.
 
     `before` is the earlier number of partitions. Returns the number of copies. If a process has

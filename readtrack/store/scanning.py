@@ -1,9 +1,10 @@
 """Looking through all keys with SCAN, and removing many of them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from readtrack.progress import Progress, no_progress
 from readtrack.store import keys, scripts
 from readtrack.store.cluster import Cluster
 from readtrack.store.connection import connect
@@ -14,7 +15,7 @@ SCAN_COUNT = 1000  # keys looked at in one SCAN step, which scripts then work th
 
 def key_batches(
     pattern: str,
-    progress: Callable[[int], object] = int,
+    progress: Progress = no_progress,
     *,
     tag: str = "",
     beginning: str | None = None,

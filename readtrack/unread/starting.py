@@ -1,6 +1,6 @@
 """Starting with no dots: everything is marked as read for a whole site, or for a new account."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -9,6 +9,7 @@ from django.db.models import Max, Model
 
 from readtrack import subjects
 from readtrack.hits import readers
+from readtrack.progress import Progress, no_progress
 from readtrack.sql import databases, read_states
 from readtrack.store import connection, keys, read_state, scripts
 
@@ -16,7 +17,7 @@ from readtrack.store import connection, keys, read_state, scripts
 BYTES_AT_ONCE = 10_000_000
 
 
-def start_as_read(model: type[Model], *, progress: Callable[[int], object] = int) -> int:
+def start_as_read(model: type[Model], *, progress: Progress = no_progress) -> int:
     """Marks each row of the model as read for all users. A row for which something is published
     meanwhile stays unread.
 
