@@ -102,9 +102,8 @@ READTRACK: dict[str, object] = {
     "TIMEOUT": 1.0,
     "DEBUG_HEADER": True,  # for the line at the foot of each page
     "FLUSH_INTERVAL": FLUSH_EVERY,
-    # The simulated visitors send it, as a proxy would.
-    "NETWORKS": {"country_header": "CF-IPCountry"},
     "NUMBERS": {
+        "country_header": "CF-IPCountry",  # the simulated visitors send it, as a proxy would
         "funnels": True,
         "dimensions": ["channel", "referrer", "campaign", "device", "country"],
     },

@@ -57,7 +57,7 @@ def lines() -> list[str]:
             *_settings(),
             *_tags(),
             *_commands(),
-            *_signals_and_tasks(),
+            *_signals_and_jobs(),
             *_checks(),
             *_keys(),
             *_addresses(),
@@ -117,11 +117,11 @@ def _commands() -> Iterator[str]:
         yield f"command {usage}"
 
 
-def _signals_and_tasks() -> Iterator[str]:
+def _signals_and_jobs() -> Iterator[str]:
     for name in re.findall(r"^## `(.+)`$", PARTS["signals"](), re.MULTILINE):
         yield f"signal {name}"
     for name in re.findall(r"^\| `(.+?)` \|", PARTS["schedule"](), re.MULTILINE):
-        yield f"task {name}"
+        yield f"job {name}"
 
 
 def _checks() -> Iterator[str]:

@@ -58,22 +58,28 @@ def _class(module: Any, member: type, *, names: list[str]) -> str:
     blocks = [_member(member, tree, name) for name in names]
     return _directive(
         kind,
-        f"{member.__name__}{_arguments(member, tree)}",
+        f"{member.__name__}{_arguments(member)}",
         [f":module: {module.__name__}"],
         "\n\n".join([inspect.getdoc(member) or "", *blocks]),
         fence=OUTER if blocks else INNER,
     )
 
 
-def _arguments(member: type, tree: ast.ClassDef) -> str:
+def _arguments(member: type) -> str:
     """Returns the arguments with which the class is called, as far as readtrack names them."""
     if issubclass(member, tuple) or hasattr(member, "__dataclass_fields__"):
-        fields = [node for node in tree.body if isinstance(node, ast.AnnAssign)]
-        return f"({', '.join(map(_field, fields))})"
+        return f"({', '.join(map(_field, _fields(member)))})"
     for ancestor in member.__mro__:
         if "__init__" in vars(ancestor) and ancestor.__module__.startswith("readtrack."):
             return _signature(_parsed(vars(ancestor)["__init__"]), is_method=True)
     return ""
+
+
+def _fields(member: type) -> Iterator[ast.AnnAssign]:
+    """Yields the fields of the class, those of its bases first."""
+    for ancestor in reversed(member.__mro__):
+        if ancestor.__module__.startswith("readtrack."):
+            yield from _attributes(_parsed(ancestor))
 
 
 def _field(node: ast.AnnAssign) -> str:

@@ -25,15 +25,17 @@ from readtrack import (
     testing,
     tracker,
 )
+from readtrack.audience import reports as audience_reports
 from readtrack.contrib import health_check, rest_framework
 from readtrack.hits import visitors
 from readtrack.live import asgi
 from readtrack.management.commands.readtrack import Command
+from readtrack.numbers import model_options as numbers_model_options
 from readtrack.numbers import notes
 from readtrack.numbers import operations as numbers_operations
 from readtrack.numbers import reports as numbers_reports
 from readtrack.recent import reports as recent_reports
-from readtrack.schedule import readtrack_schedule
+from readtrack.schedule import intervals
 from readtrack.script import asgi as script_asgi
 from readtrack.script import shared, shown
 from readtrack.script import wsgi as script_wsgi
@@ -73,11 +75,14 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     "notes": (notes, ["note"]),
     "reports": (reports, reports.__all__),
     "numbers": (numbers_reports, numbers_reports.__all__),
+    "numbers_of_model": (
+        numbers_model_options,
+        ["NumbersOfModel: has_funnel, published_field, publication_notes"],
+    ),
     "models": (
         models,
         [
-            "Tracked: unique_strategy, has_funnel, news_for, news_fields, news_author,"
-            " published_field, publication_notes, is_news",
+            "Tracked: unique_strategy, news_for, news_fields, news_author, is_news",
             "TrackedQuerySet: most_viewed",
             "FlushRun: took",
         ],
@@ -88,6 +93,7 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
     "live": (asgi, ["with_events"]),
     "script_wsgi": (script_wsgi, ["with_reports"]),
     "script_asgi": (script_asgi, ["with_reports"]),
+    "audience": (audience_reports, audience_reports.__all__),
     "recent": (recent_reports, ["recently_viewed"]),
     "threads": (threads_reports, threads_reports.__all__),
     "testing": (testing, ["clear"]),
@@ -103,13 +109,12 @@ API: dict[str, tuple[Any, Iterable[str]]] = {
 def settings() -> str:
     """Every setting with its type, default and meaning, under the headings of conf.py."""
     lines = []
-    for line in inspect.getsource(conf.Conf).splitlines():
-        # Not what the formatter reads, nor a whole sentence.
-        if heading := re.fullmatch(r"    # (?!fmt:)(.+[^.])", line):
+    for line in _documented_lines(conf.Conf):
+        if heading := re.fullmatch(r"    # (.+)", line):
             lines += [f"## {heading[1]}", ""]
         elif setting := re.fullmatch(r"    ([A-Z_]+): (.+?) = .*?  # (.+)", line):
             name, kind, meaning = setting.groups()
-            keys_of_setting = conf.keys_of(name)
+            keys_of_setting = conf.key_class(name)
             if keys_of_setting:
                 lines += _dict_of_keys(name, meaning, keys_of_setting)
             else:
@@ -121,12 +126,29 @@ def settings() -> str:
     return "\n".join(lines)
 
 
+def _documented_lines(settings_class: type[Any]) -> list[str]:
+    """The lines of the class, each setting with its comment behind it: also the comment `#: …`
+    that stands above the setting in one or several lines.
+    """
+    lines: list[str] = []
+    comment = ""
+    for line in inspect.getsource(settings_class).splitlines():
+        if part_of_comment := re.fullmatch(r"    #: (.+)", line):
+            comment += f" {part_of_comment[1]}"
+        elif comment:
+            lines.append(f"{line}  #{comment}")
+            comment = ""
+        else:
+            lines.append(line)
+    return lines
+
+
 def _dict_of_keys(name: str, meaning: str, keys_of_setting: type[Any] | None) -> list[str]:
     """The setting, which is a dict, followed by each of its keys."""
     lines = _setting(name, "Mapping[str, Any]", "{}", meaning)
     if keys_of_setting is None:
         return lines
-    for line in inspect.getsource(keys_of_setting).splitlines():
+    for line in _documented_lines(keys_of_setting):
         if key := re.fullmatch(r"    ([a-z_]+): (.+?) = (.+?)  # (.+)", line):
             key_name, kind, default, meaning_of_key = key.groups()
             lines += _setting(f"{name}.{key_name}", kind, default, meaning_of_key)
@@ -140,7 +162,7 @@ def _setting(name: str, kind: str, default: str, meaning: str) -> list[str]:
         f":type: {_code(kind)}",
         f":default: {_code(default)}",
         "",
-        f"{meaning[0].upper()}{meaning[1:]}.",
+        f"{meaning[0].upper()}{meaning[1:].removesuffix('.')}.",
         "```",
         "",
     ]
@@ -276,10 +298,10 @@ def signal_list() -> str:
 
 
 def schedule() -> str:
-    """The tasks of `readtrack_schedule`."""
-    entries = readtrack_schedule().values()
-    rows = ((f"`{entry['task']}`", f"{entry['schedule']:g} s") for entry in entries)
-    return _table(("task", "every"), rows)
+    """The jobs of the core."""
+    seconds_by_name = intervals(conf.DEFAULTS["FLUSH_INTERVAL"])
+    rows = ((f"`{name}`", f"{seconds:g} s") for name, seconds in seconds_by_name.items())
+    return _table(("job", "every"), rows)
 
 
 def _sections(parts: Iterable[tuple[str, str]]) -> str:

@@ -12,6 +12,9 @@ __version__ = "0.1.0"
 # `dashboard`.
 EVERYTHING = [
     "readtrack",
+    "readtrack.audience",
+    "readtrack.front_end",
+    "readtrack.networks",
     "readtrack.numbers",
     "readtrack.script",
     "readtrack.threads",
@@ -22,6 +25,7 @@ EVERYTHING = [
     "readtrack.metrics",
     "readtrack.imports",
     "readtrack.buffer",
+    "readtrack.cluster",
     "readtrack.tenants",
     "readtrack.live",
     "readtrack.recent",

@@ -7,7 +7,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
 from readtrack.conf import conf, says_true
-from readtrack.subjects import author_of, has_read_state, label_of, subject_of
+from readtrack.subjects import author_of, label_of, subject_of
 
 
 def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
@@ -19,28 +19,9 @@ def may_view_numbers(user: Any, obj: Model | None = None) -> bool:
     """
     if conf.VIEW_NUMBERS:
         return _is_allowed_by_site(user, obj)
-    if _has_permission(user):
+    if is_staff_with(user, "readtrack.view_numbers"):
         return True
     return obj is not None and is_author(user, author_of(obj, of_counts=True))
-
-
-def may_view_report_of(user: Any, author: str) -> bool:
-    """Returns True if the user may see the report of all objects of an author, because the user is
-    that author.
-
-    `author` is the author's primary key as text. A function in VIEW_NUMBERS decides about single
-    objects, so with such a function there is no report.
-    """
-    return not conf.VIEW_NUMBERS and is_author(user, author)
-
-
-def may_view_any_of(user: Any, author: str) -> bool:
-    """Returns False if the user may see the numbers of none of the author's objects, so that no
-    object need be loaded.
-
-    `author` is the author's primary key as text.
-    """
-    return bool(conf.VIEW_NUMBERS) or is_author(user, author) or _has_permission(user)
 
 
 def is_author(user: Any, author: str) -> bool:
@@ -48,17 +29,8 @@ def is_author(user: Any, author: str) -> bool:
     return bool(author and user is not None and user.is_authenticated and str(user.pk) == author)
 
 
-def may_view_readers(user: Any) -> bool:
-    """Returns True if the user may see which users have read an object: staff with the permission
-    `readtrack.view_readers`.
-
-    It is not for authors, and VIEW_NUMBERS does not decide, because it is about people.
-    """
-    return _has_permission(user, "readtrack.view_readers")
-
-
-def _has_permission(user: Any, permission: str = "readtrack.view_numbers") -> bool:
-    """Returns True for staff with the permission, by default that to see all numbers."""
+def is_staff_with(user: Any, permission: str) -> bool:
+    """Returns True for staff with the permission, such as `readtrack.view_numbers`."""
     # `is_staff` first, because has_perm() makes a query.
     return bool(getattr(user, "is_staff", False) and user.has_perm(permission))
 
@@ -73,7 +45,10 @@ def _is_allowed_by_site(user: Any, obj: Model | None) -> bool:
 
 
 def _site_says_true(user: Any, obj: Model | None) -> bool:
-    """Returns what the function in VIEW_NUMBERS answers, False if it raises an error."""
+    """Returns True if the function in VIEW_NUMBERS returns True itself.
+
+    Returns False for any other answer, and for an error.
+    """
     rule = conf.VIEW_NUMBERS
     return says_true(
         rule, lambda: import_string(rule)(user, obj), otherwise="the numbers are not shown"
@@ -102,16 +77,3 @@ def counts_url(model: type[Model], *, site: str | None = None) -> str:
     except NoReverseMatch:
         return ""
     return f"{page}#{label_of(model)}"
-
-
-def readers_url(obj: Model, *, site: str | None = None) -> str:
-    """Returns the URL of the page that says who has read the object, in the admin site of that name.
-
-    Returns "" for an object without read state, and if there is no such admin site.
-    """
-    if not has_read_state(obj.__class__):
-        return ""
-    try:
-        return reverse("admin:readtrack_readers", args=[subject_of(obj)], current_app=site)
-    except NoReverseMatch:
-        return ""

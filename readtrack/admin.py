@@ -17,7 +17,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db import models
 from django.db.models import Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import HttpRequest
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
@@ -28,13 +28,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import parts
-from readtrack.access import (
-    counts_url,
-    may_view_numbers,
-    may_view_readers,
-    numbers_url,
-    readers_url,
-)
+from readtrack.access import counts_url, may_view_numbers, numbers_url
 from readtrack.models import FlushRun, Tracked
 from readtrack.numerals import exact
 from readtrack.subjects import (
@@ -181,17 +175,19 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
     change_form_template = "admin/readtrack/numbers_form.html"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Makes the counts in the form read-only, and adds the actions of readtrack."""
         super().__init__(*args, **kwargs)
         form_fields = utils.flatten(self.fields or ())
         if self.fieldsets:
             form_fields = utils.flatten_fieldsets(self.fieldsets)
-        counts = {"view_count", "visitor_count"}.intersection(form_fields)
-        editable_counts = counts.difference(self.readonly_fields)
+        counts_in_form = {"view_count", "visitor_count"}.intersection(form_fields)
+        editable_counts = counts_in_form.difference(self.readonly_fields)
         # A ClassVar in the stubs.
         self.readonly_fields = [*self.readonly_fields, *editable_counts]  # type: ignore[misc]
         if self.actions is not None:
-            added = [action for action in self._actions_of_model() if action not in self.actions]
-            self.actions = [*self.actions, *added]
+            actions = self._actions_of_model()
+            new_actions = [action for action in actions if action not in self.actions]
+            self.actions = [*self.actions, *new_actions]
 
     def _actions_of_model(self) -> list[Any]:
         """Returns the actions of readtrack that apply to the model."""
@@ -235,16 +231,18 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
         return format_html('<a href="{}">{}</a>', url, views)
 
     def get_list_display(self, request: HttpRequest) -> Any:
+        """Returns the columns, with the views behind those of the site."""
         columns = super().get_list_display(request)
         if not issubclass(self.model, Tracked):
             return [*columns]
-        views_column = "linked_views" if may_view_numbers(request.user) else "stored_views"
-        return [*columns, views_column]
+        if may_view_numbers(request.user):
+            return [*columns, "linked_views"]
+        return [*columns, "stored_views"]
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        """Adds the links to the object's numbers and to who has read it.
+        """Adds the links of parts to pages about the object.
 
         `numbers_form.html` shows them. That template extends the one that Django would take for the
         model.
@@ -255,12 +253,11 @@ class TrackedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in th
             [f"admin/{folder}change_form.html" for folder in folders]
         )
         obj = kwargs.get("obj")
-        context["numbers_url"] = ""
-        if obj is not None and is_counted(self.model) and may_view_numbers(request.user, obj):
-            context["numbers_url"] = numbers_url(obj, site=self.admin_site.name)
-        context["readers_url"] = ""
-        if obj is not None and has_read_state(self.model) and may_view_readers(request.user):
-            context["readers_url"] = readers_url(obj, site=self.admin_site.name)
+        links: list[parts.FormLink] = []
+        if obj is not None:
+            for part in parts.installed():
+                links += part.form_links(obj, request.user, site=self.admin_site.name)
+        context["links_of_parts"] = [link for link in links if link.url]
         return super().render_change_form(request, context, *args, **kwargs)
 
 
@@ -349,7 +346,7 @@ class ViewCountsAdmin(ReadOnlyAdmin):
 
 @admin.register(FlushRun)
 class FlushRunAdmin(ReadOnlyAdmin):
-    """The records of flushes, newest first; and the page that says who has read an object."""
+    """The records of flushes, newest first."""
 
     list_display = (
         "began",
@@ -380,35 +377,3 @@ class FlushRunAdmin(ReadOnlyAdmin):
         seconds = number_format(round(run.took.total_seconds(), 2), decimal_pos=2)
         text = gettext("%(seconds)s s") % {"seconds": seconds}
         return text.replace(" ", "\N{NO-BREAK SPACE}")
-
-    def get_urls(self) -> list[Any]:
-        """Returns the addresses. The page about readers is here, because it is of no single model."""
-        readers_view = self.admin_site.admin_view(self.readers_view)
-        return [
-            path("readers/<str:subject>/", readers_view, name="readtrack_readers"),
-            *super().get_urls(),
-        ]
-
-    def readers_view(self, request: HttpRequest, subject: str) -> HttpResponseBase:
-        """Returns the page that says which users have read an object.
-
-        `subject` comes from the address, so it may be invalid. Raises Http404 then, and for an
-        object without read state; PermissionDenied for a user without the permission.
-        """
-        from readtrack import audience
-
-        if not may_view_readers(request.user):
-            raise PermissionDenied  # not Http404, which would tell whether the object exists
-        category = audience.category_with(subject)
-        if category is None:
-            raise Http404
-        request.current_app = self.admin_site.name  # for the template's addresses, too
-        context = {
-            **self.admin_site.each_context(request),
-            "has_breadcrumb_list": django.VERSION >= (6, 1),
-            "title": gettext("Who has read it"),
-            "subtitle": title_of(category),
-            "form_url": form_url(category, admin_site=self.admin_site, request=request),
-            **audience.page_context(category, request.GET),
-        }
-        return TemplateResponse(request, "admin/readtrack/readers.html", context)

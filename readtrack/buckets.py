@@ -13,8 +13,8 @@ WEEK = timedelta(days=7)
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
-# When the offset from UTC of a zone is looked up. It stays the same for ever, because hours that are
-# stored would mean other times.
+# The moment at which the offset of a zone from UTC is looked up. It never changes, because hours
+# that are stored would then mean other times.
 OFFSET_OF = datetime(2026, 7, 1, tzinfo=timezone.utc)
 SECONDS = 3600  # of an hour
 
@@ -95,3 +95,23 @@ def bucket_index(bucket: str) -> int:
 def hour_start(index: int) -> datetime:
     """Returns the start of the hour with that `hour_index`."""
     return datetime.fromtimestamp(index * SECONDS - hour_shift(), timezone.utc)
+
+
+def local_day(hour: int) -> date:
+    """Returns the day of TIME_ZONE in which the hour (since 1970) begins."""
+    return hour_start(hour).astimezone(get_default_timezone()).date()
+
+
+def local_days(since: datetime, until: datetime) -> list[date]:
+    """Returns the days of TIME_ZONE from that of `since` to that of `until`, oldest first.
+
+    They are the days to which the hours of these times are counted.
+    """
+    first = local_day(hour_index(since))
+    last = local_day(hour_index(until))
+    return [first + DAY * number for number in range((last - first).days + 1)]
+
+
+def local_day_bucket(at: datetime) -> str:
+    """Returns `20261120`, the day of TIME_ZONE in which the hour of `at` begins."""
+    return day_bucket(local_day(hour_index(at)))

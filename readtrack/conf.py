@@ -25,49 +25,46 @@ logger = logging.getLogger("readtrack")
 register_at_fork: Any = getattr(os, "register_at_fork", dict)
 
 
-# Settings that are dicts. One line for each key, with its comment.
-# fmt: off
-
-
 class Bots(NamedTuple):
     """The keys of BOTS."""
 
-    more: Sequence[str] = ()  # regular expressions: user agents of more robots
-    people: Sequence[str] = ()  # regular expressions: user agents of people that would be taken for robots
-    function: str = ""  # path of a function (user agent) -> bool that replaces the is-bot package
-
-
-class Networks(NamedTuple):
-    """The keys of NETWORKS."""
-
-    databases: Sequence[Path] = ()  # paths of .mmdb files with AS numbers or countries
-    doubtful: Sequence[Path] = ()  # "AS16509", "203.0.113.0/24", paths of lists that operators publish: where programs run, and seldom people's browsers
-    address_header: str = "X-Forwarded-For"  # header in which your proxies name the visitor's address, such as "Forwarded" (RFC 7239)
-    country_header: str = ""  # header in which a trusted proxy names the visitor's country, e.g. "CF-IPCountry"
+    #: Regular expressions: user agents of more robots.
+    more: Sequence[str] = ()
+    #: Regular expressions: user agents of people that would be taken for robots.
+    people: Sequence[str] = ()
+    #: Path of a function (user agent) -> bool that replaces the is-bot package.
+    function: str = ""
 
 
 class Dots(NamedTuple):
     """The keys of DOTS."""
 
-    form: Literal["bitmap", "sequence"] = "bitmap"  # sequence: 4 bytes a reader, which also tell "3 new"; a model's read_state comes first
-    readers: Literal["auto", "id", "ordinal"] = "auto"  # a reader's number: the user id, or an ordinal, by order of coming
-    start_as_read: bool = False  # a new account begins with every category read, in place of none
-    anonymous: int = 0  # so many anonymous visitors at once have dots, too, by their cookie: such as 1_000_000, of 58 B each in Redis; 0: none
-    stale_for: int = 0  # maximum replica or cache lag in seconds; posts published within it stay unread
-    queryset: str = ""  # path of a function (request, queryset) -> the rows that the user may see, for JSON
+    #: "sequence" takes 4 bytes a reader, and also tells "3 new"; a model's read_state comes first.
+    form: Literal["bitmap", "sequence"] = "bitmap"
+    #: A reader's number: the user id, or an ordinal, by order of coming.
+    readers: Literal["auto", "id", "ordinal"] = "auto"
+    #: A new account begins with every category read, in place of none.
+    start_as_read: bool = False
+    #: So many anonymous visitors at once have dots, too, by their cookie, such as 1_000_000; each
+    #: takes 58 B in Redis. 0: none.
+    anonymous: int = 0
+    #: Maximum replica or cache lag in seconds; posts published within it stay unread.
+    stale_for: int = 0
 
 
 class Cookie(NamedTuple):
     """The keys of COOKIE."""
 
-    name: str = "anon_id"  # name of the cookie; below a script name, that is added: anon_id_shop
-    age: int = 31_536_000  # seconds that the cookie lasts (a year)
-    path: str = "/"  # path of the cookie: browsers send it with pages below that path
-    domain: str = ""  # domain of the cookie, such as "example.com" for all hosts below it; "" for the page's host
-    consent: str = ""  # path of a function (request) -> bool: may a cookie be set? Until then hashed as by "hash"
-
-
-# fmt: on
+    #: Name of the cookie; below a script name, that is added: anon_id_shop.
+    name: str = "anon_id"
+    #: Seconds that the cookie lasts (a year).
+    age: int = 31_536_000
+    #: Path of the cookie: browsers send it with pages below that path.
+    path: str = "/"
+    #: Domain of the cookie, such as "example.com" for all hosts below it; "" for the page's host.
+    domain: str = ""
+    #: Path of a function (request) -> bool: may a cookie be set? Until then hashed as by "hash".
+    consent: str = ""
 
 
 class Conf:
@@ -76,92 +73,143 @@ class Conf:
     They are plain attributes, because each hit looks up about ten of them.
     """
 
-    # One line for each setting, with its comment.
-    # fmt: off
-
     # Redis
-    CACHE: str = "default"  # alias in CACHES of a cache in Redis, best one of django-redis
-    PREFIX: str = ""  # put before every key where sites share a Redis; or the path of a function () -> tenant's name
-    TIMEOUT: float = 0.25  # seconds that a page waits for Redis at most, in all
-    PARTITIONS: int = 1  # parts of the keys, each on one server of a Redis Cluster: 16 to 1024; 1 for a single server
+
+    #: Alias in CACHES of a cache in Redis, best one of django-redis.
+    CACHE: str = "default"
+    #: Put before every key where sites share a Redis; or the path of a function () -> tenant's
+    #: name.
+    PREFIX: str = ""
+    #: Seconds that a page waits for Redis at most, in all.
+    TIMEOUT: float = 0.25
 
     # Views
-    WINDOW: int = 1800  # seconds in which further hits of a visitor on a subject are repeats; 0 is one second
-    RATE: tuple[int, int] = (5, 10)  # hits of one visitor that count (0: no limit), and in how many seconds from the first
+
+    #: Seconds in which further hits of a visitor on a subject are repeats; 0 is one second.
+    WINDOW: int = 1800
+    #: Hits of one visitor that count (0: no limit), and in how many seconds from the first.
+    RATE: tuple[int, int] = (5, 10)
 
     # Unique visitors
-    UNIQUE: str = "hll"  # strategy: hll, set, daily, bitmap or none; a model's unique_strategy comes first
+
+    #: Strategy: hll, set, daily, bitmap or none; a model's unique_strategy comes first.
+    UNIQUE: str = "hll"
 
     # Robots, and your own people
-    BOTS: Bots = Bots()  # which user agents are those of robots, beside the known ones
-    EXCLUDE: Mapping[str, Any] = {}  # views left out: staff, groups, permissions, paths, networks, function; reads: True leaves out reads, too
-    NETWORKS: Networks = Networks()  # what proxies and a visitor's network tell: the address, the country, and whether to doubt the visitor
-    DEBUG_HEADER: bool = False  # adds X-Readtrack to every response that could count, as DEBUG does
+
+    #: Which user agents are those of robots, beside the known ones.
+    BOTS: Bots = Bots()
+    #: Views left out: staff, groups, permissions, paths, networks, function; reads: True leaves out
+    #: reads, too.
+    EXCLUDE: Mapping[str, Any] = {}
+    #: Adds X-Readtrack to every response that could count, as DEBUG does.
+    DEBUG_HEADER: bool = False
 
     # Visitors
-    ANONYMOUS: Literal["cookie", "hash", "none"] = "cookie"  # hash: no cookie, a new visitor each day; none: no count
-    COOKIE: Cookie = Cookie()  # the signed cookie by which anonymous visitors are known
-    SECRET: str = ""  # key of the hashes that stand for visitors; "" derives one from SECRET_KEY
-    HONOUR_OPT_OUT: bool = True  # visitors with Sec-GPC: 1 or DNT: 1 get no cookie and are hashed as by "hash"
-    PROXIES: Literal["auto"] | int | Sequence[str] = "auto"  # how many, or their addresses or networks, the nearest last; auto: a private peer is one
+
+    #: "hash" sets no cookie, and makes a new visitor each day; "none" counts no anonymous visitor.
+    ANONYMOUS: Literal["cookie", "hash", "none"] = "cookie"
+    #: The signed cookie by which anonymous visitors are known.
+    COOKIE: Cookie = Cookie()
+    #: Key of the hashes that stand for visitors; "" derives one from SECRET_KEY.
+    SECRET: str = ""
+    #: Visitors with Sec-GPC: 1 or DNT: 1 get no cookie and are hashed as by "hash".
+    HONOUR_OPT_OUT: bool = True
+    #: How many, or their addresses or networks, the nearest last; auto: a private peer is one.
+    PROXIES: Literal["auto"] | int | Sequence[str] = "auto"
+    #: Header in which your proxies name the visitor's address, such as "Forwarded" (RFC 7239).
+    ADDRESS_HEADER: str = "X-Forwarded-For"
 
     # Models that are not yours to change
-    MODELS: Mapping[str, Any] = {}  # "app.Model" -> {"counted": True, "news_for": ["field"], "news_author": "field", "published_field": "field", "publication_notes": 3, "is_news": "path of a function", "read_state": True or the name of a form}, or some of these, and the keys of parts
+
+    #: "app.Model" -> {"counted": True, "news_for": ["field"], "news_author": "field", "is_news":
+    #: "path of a function", "read_state": True or the name of a form}, or some of these, and the
+    #: keys of parts.
+    MODELS: Mapping[str, Any] = {}
 
     # Unread dots
-    DOTS: Dots = Dots()  # what is known of each reader, who has dots, and since when
+
+    #: What is known of each reader, who has dots, and since when.
+    DOTS: Dots = Dots()
 
     # Numbers for editors and authors
-    VIEW_NUMBERS: str = ""  # path of a function (user, object, or None for the site) -> bool: may they see its numbers?
+
+    #: Path of a function (user, object, or None for the site) -> bool that says who may see its
+    #: numbers.
+    VIEW_NUMBERS: str = ""
 
     # Flush
-    FLUSH_INTERVAL: int = 60  # seconds between two flushes, in readtrack_schedule, too; after three of them a flush is late
-    FLUSH_TASKS: int = 1  # tasks of Celery or Django that a flush by the schedule is divided into; at most PARTITIONS
-    IDLE_DAYS: int = 30  # days without a view until a subject leaves Redis (not with UNIQUE set or bitmap); 0 is never
-    # fmt: on
+
+    #: Seconds between two flushes, in readtrack_schedule, too; after three of them a flush is late.
+    FLUSH_INTERVAL: int = 60
+    #: Days without a view until a subject leaves Redis (not with UNIQUE set or bitmap); 0 is never.
+    IDLE_DAYS: int = 30
 
     def of_part(self, name: str) -> Mapping[str, Any]:
-        """Returns the dict of that name in READTRACK, which has the settings of a part.
+        """Returns the dict called `name` in READTRACK, which has the settings of a part.
 
         It is empty where the site gives none.
         """
-        options: Mapping[str, Any] = self.__dict__.get(name) or {}
+        options: Mapping[str, Any] = getattr(self, name, None) or {}
         return options
 
     def load(self) -> None:
         """Loads the site's settings. Must run again after each change of READTRACK."""
         self.__dict__.clear()
-        for name, given in site_settings().items():
-            keys = keys_of(name)
-            self.__dict__[name] = with_defaults(given, keys) if keys else given
+        for name, value in site_settings().items():
+            class_of_keys = key_class(name)
+            if class_of_keys is not None:
+                value = with_defaults(value, class_of_keys)
+            self.__dict__[name] = value
 
 
 def site_settings() -> dict[str, Any]:
     """Returns the settings as the site gives them, by their current names."""
     overrides = getattr(settings, "READTRACK", {})
-    # A system check reports any other type.
-    return current_names(overrides) if isinstance(overrides, dict) else {}
+    if not isinstance(overrides, dict):  # a system check reports it
+        return {}
+    return current_names(overrides)
 
 
-def keys_of(name: str) -> type[Any] | None:
-    """Returns the class with the keys of a setting that is a dict of such; None for another one."""
-    annotation = TYPES.get(name)
-    return annotation if hasattr(annotation, "_fields") else None
+def key_class(name: str) -> type[Any] | None:
+    """Returns the class with the keys of a setting that is a dict, such as Dots of "DOTS"; None for
+    a setting that is no dict.
+    """
+    annotation = ANNOTATIONS.get(name)
+    if not hasattr(annotation, "_fields"):
+        return None
+    return annotation
 
 
-def with_defaults(given: Any, keys: Callable[..., Keys]) -> Keys:
-    """Returns the values of a setting with such keys, with defaults for those that the site leaves out.
+def with_defaults(site_values: Any, class_of_keys: Callable[..., Keys]) -> Keys:
+    """Returns the values of a setting that is a dict, with defaults for the keys that the site
+    leaves out.
 
     A check names what is no dict, and keys that do not exist.
     """
-    if not isinstance(given, dict):
-        return keys()
-    known = vars(keys)["_fields"]
-    return keys(**{key: value for key, value in given.items() if key in known})
+    if not isinstance(site_values, dict):
+        return class_of_keys()
+    fields = vars(class_of_keys)["_fields"]
+    values = {key: value for key, value in site_values.items() if key in fields}
+    return class_of_keys(**values)
 
 
 conf = Conf()
-_caches: list[tuple[set[str], Any]] = []  # names of settings, and the cache that depends on them
+# Names of settings, and the function that forgets what depends on them.
+_forgetting: list[tuple[set[str], Callable[[], object]]] = []
+
+
+def after_change(*setting_names: str) -> Callable[[Function], Function]:
+    """Calls a function after each change of READTRACK or of one of the named settings.
+
+    It forgets what depends on them.
+    """
+
+    def decorate(function: Function) -> Function:
+        _forgetting.append(({"READTRACK", *setting_names}, function))
+        return function
+
+    return decorate
 
 
 def cached_setting(
@@ -171,7 +219,7 @@ def cached_setting(
 
     def decorate(function: Function) -> Function:
         cached: Any = lru_cache(maxsize=maxsize)(function)
-        _caches.append(({"READTRACK", *setting_names}, cached))
+        after_change(*setting_names)(cached.cache_clear)
         return cached  # type: ignore[no-any-return]
 
     return decorate
@@ -179,12 +227,12 @@ def cached_setting(
 
 @receiver(setting_changed)
 def _apply_change(*, setting: str, **kwargs: Any) -> None:
-    """Reloads the settings after a change of READTRACK, and clears the caches that depend on it."""
+    """Reloads the settings after a change of READTRACK, and forgets what depends on the setting."""
     if setting == "READTRACK":
         conf.load()
-    for setting_names, cached in _caches:
+    for setting_names, forget in _forgetting:
         if setting in setting_names:
-            cached.cache_clear()
+            forget()
 
 
 @cached_setting("DEBUG")
@@ -197,20 +245,31 @@ def explains_pages() -> bool:
     return settings.DEBUG or conf.DEBUG_HEADER
 
 
-@cached_setting()
-def patterns(name: str) -> tuple[list[re.Pattern[str]], list[tuple[str, str, str]]]:
-    """Returns the valid and the invalid regular expressions of the setting, such as "BOTS.more".
+class InvalidPattern(NamedTuple):
+    """A regular expression of the site that cannot be compiled."""
 
-    An invalid one is a tuple of the setting, the pattern, and what is wrong with it.
-    """
+    pattern: str
+    problem: str
+
+
+class Patterns(NamedTuple):
+    """The regular expressions of a setting."""
+
+    valid: list[re.Pattern[str]]
+    invalid: list[InvalidPattern]
+
+
+@cached_setting()
+def patterns(name: str) -> Patterns:
+    """Returns the regular expressions of the setting, such as "BOTS.more"."""
     valid = []
     invalid = []
     for pattern in attrgetter(name)(conf):
         try:
             valid.append(re.compile(pattern, re.IGNORECASE))
         except (re.error, TypeError) as error:
-            invalid.append((name, pattern, str(error)))
-    return valid, invalid
+            invalid.append(InvalidPattern(pattern, str(error)))
+    return Patterns(valid, invalid)
 
 
 def function_problem(path: Any) -> str:
@@ -220,7 +279,9 @@ def function_problem(path: Any) -> str:
     # There is no such function, or the value of the setting is no path.
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         return str(error)
-    return "" if callable(function) else f"{path} is not callable"
+    if not callable(function):
+        return f"{path} is not callable"
+    return ""
 
 
 def says_true(name: str, ask: Callable[[], Any], *, otherwise: str) -> bool:
@@ -260,5 +321,5 @@ def highest_reader(bits: int) -> int:
     return MOST_BITS // bits
 
 
-TYPES: dict[str, Any] = Conf.__annotations__
-DEFAULTS: dict[str, Any] = {name: vars(Conf)[name] for name in TYPES}
+ANNOTATIONS: dict[str, Any] = Conf.__annotations__
+DEFAULTS: dict[str, Any] = {name: vars(Conf)[name] for name in ANNOTATIONS}

@@ -6,40 +6,25 @@
 from django.tasks import task
 
 from readtrack import scheduled
-
-
-@task
-def flush_views(only_changed: bool = False) -> None:  # noqa: FBT001, FBT002 - as a queue sends it
-    """Follows renames, sends the publications in the outbox, and writes the live counts to SQL.
-
-    With FLUSH_TASKS above 1 it starts so many tasks, each of which flushes some of the partitions.
-    """
-
-    def send_part(part: str) -> None:
-        flush_part.enqueue(part, only_changed)
-
-    scheduled.flush_views(only_changed=only_changed, send_part=send_part)
-
-
-@task
-def flush_changed() -> None:
-    """Sends the publications in the outbox, and writes the counts that changed to SQL."""
-    flush_views.call(only_changed=True)
-
-
-@task
-def flush_part(part: str, only_changed: bool) -> None:  # noqa: FBT001 - as a queue sends it
-    """Writes the counts of some partitions to SQL: "2/8" is every eighth from the second one on."""
-    scheduled.flush_part(part, only_changed=only_changed)
-
-
-@task
-def refresh_trending() -> None:
-    """Computes the trending lists."""
-    scheduled.refresh_trending()
+from readtrack.parts import Job
 
 
 @task
 def run_job(name: str) -> None:
-    """Runs a job of an installed part, such as "digest"."""
-    scheduled.run_job(name)
+    """Runs a job of the core or of an installed part, such as "flush-changed" or "digest".
+
+    Where a part divides the flush, a flush starts tasks, each of which flushes some of the
+    partitions. "flush-changed" also starts the jobs of parts that are due.
+    """
+    scheduled.run_job(name, scheduled.Queue(flush_share.enqueue, _send_job))
+
+
+def _send_job(job: Job) -> None:
+    """Starts the task that runs a job."""
+    run_job.enqueue(job.name)
+
+
+@task
+def flush_share(share: str, only_changed: bool) -> None:  # noqa: FBT001 - as a queue sends it
+    """Writes the counts of some partitions to SQL: "2/8" is every eighth from the second one on."""
+    scheduled.flush_share(share, only_changed=only_changed)

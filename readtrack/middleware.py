@@ -7,6 +7,7 @@ looks at it, `record` that in Redis, `fill_in` the page.
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
@@ -24,9 +25,11 @@ from readtrack.page.rendering import Delivery, in_language
 from readtrack.page.reporting import Reporting
 from readtrack.request import Recorder, Report, TrackedRequest, shows_an_object
 from readtrack.store import clock, keys, recording, uniques
-from readtrack.store.circuit import BusyError, Page, fail_open
+from readtrack.store.circuit import BusyError, fail_open, present_page
+from readtrack.store.circuit import Page as WaitingPage
 from readtrack.store.scripts import Call
 from readtrack.store.sending import sending
+from readtrack.store.skips import skip_buffer
 from readtrack.subjects import label_in
 
 
@@ -44,24 +47,33 @@ class ReadTrackMiddleware:
         sending().begin()
 
     def __call__(self, request: TrackedRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        request.readtrack = Recorder()
+        recorder = request.readtrack = Recorder()
         reporting = parts.reporting()
         if reporting and reporting.is_shared(request):
-            request.readtrack.is_shared = True
+            recorder.is_shared = True
         if self.is_async:
             return self._acall(request)
-        with Page(request, conf.TIMEOUT):
+        # Without a context manager, whose two functions take each page 2,000 instructions of 28,000.
+        waiting = WaitingPage(request, conf.TIMEOUT)
+        page_around = present_page.set(waiting)
+        try:
             response: HttpResponseBase = self.get_response(request)
             page = collect(request, response)
             if page is not None:
                 user = visitors.signed_in(request) if _needs_user(page, response) else None
                 _finish(request, response, page, user)
-        _close(request, response)
+        finally:
+            present_page.reset(page_around)
+            if waiting.seconds_left < conf.TIMEOUT:
+                waiting.note_its_wait()
+        _close(recorder, response)
         return response
 
     async def _acall(self, request: TrackedRequest) -> HttpResponseBase:
         """Does the same as `__call__` under ASGI."""
-        with Page(request, conf.TIMEOUT):
+        waiting = WaitingPage(request, conf.TIMEOUT)
+        page_around = present_page.set(waiting)
+        try:
             response: HttpResponseBase = await self.get_response(request)
             page = collect(request, response)
             if page is not None:
@@ -72,15 +84,18 @@ class ReadTrackMiddleware:
                 await stream.in_thread(
                     _finish, request, response, page, user, is_sensitive=is_sensitive
                 )
-        _close(request, response)
+        finally:
+            present_page.reset(page_around)
+            if waiting.seconds_left < conf.TIMEOUT:
+                waiting.note_its_wait()
+        _close(request.readtrack, response)
         return response
 
 
-def _close(request: TrackedRequest, response: HttpResponseBase) -> None:
+def _close(recorder: Recorder, response: HttpResponseBase) -> None:
     """Lets tags fill in at once from now on, in a page that a middleware around this one makes. Keeps
     a page with what tags of parts show of its reader out of caches.
     """
-    recorder = request.readtrack
     if recorder.varies_by_reader:
         contents.keep_apart(response, is_personal=recorder.is_personal)
     # A stream may render templates until its end.
@@ -88,17 +103,12 @@ def _close(request: TrackedRequest, response: HttpResponseBase) -> None:
 
 
 class Activity(NamedTuple):
-    """What a visitor does on a page, as far as it is tracked."""
+    """What a visitor does on a page, as far as it is tracked. `any(activity)` is False for nothing."""
 
     views: tuple[str, ...] = ()  # subjects
     reads: tuple[str, ...] = ()  # subjects
     steps: tuple[tuple[str, str], ...] = ()  # subjects and stages of their funnels
     part_record: PartRecord | None = None  # what a report tells beside that
-
-    @property
-    def has_anything(self) -> bool:
-        """Returns True if there is anything to record."""
-        return bool(self.views or self.reads or self.steps or self.part_record)
 
 
 NO_ACTIVITY = Activity()
@@ -139,10 +149,13 @@ def _finish(
     outcome = _skip(request, page, verdict)
     filling = None
     is_counted = False
-    if verdict.activity.has_anything:
-        identity = identify(request, response, page, verdict, user)
+    if any(verdict.activity):
+        sender = sending()
+        identity = identify(
+            request, response, page, verdict, user, named=sender.needs_named_visitors
+        )
         hit = _hit_of(request, page, verdict, identity)
-        recorded = sending().take(hit)  # None for a hit that this page records
+        recorded = sender.take(hit)  # None for a hit that this page records
         if recorded is None and page.report and page.content:
             # One round trip records what the report tells, and asks for the numbers of the
             # response to it.
@@ -169,27 +182,51 @@ def _finish(
 def collect(request: TrackedRequest, response: HttpResponseBase) -> ShownPage | None:
     """Returns what a page that is made shows.
 
-    Returns None if there is nothing to record, to fill in or to explain.
+    Returns None if there is nothing to record, to fill in or to explain, which is so for most
+    pages that a robot asks for.
     """
     recorder = request.readtrack
     content = contents.text_of(response)
     context = getattr(response, "context_data", None)
     if context:
         recorder.see(context)
-    if content is None and not recorder.has_anything and not explains_pages():
+    has_only_activity = content is None and not explains_pages()
+    if has_only_activity and not recorder.has_anything:
+        return None
+    if has_only_activity and _skips_robot(request, response):
         return None
     page = _shown_by(recorder, content)
     reporting = parts.reporting()
     return page if reporting is None else _with_reports(page, request, reporting)
 
 
+def _skips_robot(request: TrackedRequest, response: HttpResponseBase) -> bool:
+    """Counts the views of a robot's page as skips. Returns False for a page that the other steps
+    have to judge: one of a person, one that is reported, or one with which skips are due.
+
+    All the steps do the same. They take a robot a third longer, and robots come in floods.
+    """
+    recorder = request.readtrack
+    if recorder.report or recorder.is_shared or recorder.is_reported_later:
+        return False
+    agent = bots.user_agent_of(request)
+    is_likely = bots.reason_of(agent) is not None
+    if not is_likely or perf_counter() >= skip_buffer.due or not visitors.is_nobody(request):
+        return False
+    reason = refusal(request.method, response.status_code, request.META)
+    if reason is None:
+        return False
+    tracker.count_skips(len(recorder.views), reason, at=clock.now(), agent=agent)
+    return True
+
+
 def _with_reports(page: ShownPage, request: HttpRequest, reporting: Reporting) -> ShownPage:
     """Returns the page as it is on a site with reports: what it says of itself if it comes out of a
     cache, and without the views and reads that are left to a report.
     """
-    if not (page.activity.has_anything or page.is_reported_later or page.report):
+    if not (any(page.activity) or page.is_reported_later or page.report):
         page = _with_cached(page, reporting, path=request.path)
-    may_be_left = page.activity.has_anything and (page.is_shared or page.is_reported_later)
+    may_be_left = any(page.activity) and (page.is_shared or page.is_reported_later)
     if may_be_left and reporting.takes_over(request, is_shared=page.is_shared):
         activity = page.activity._replace(views=(), reads=())
         page = page._replace(activity=activity, is_left_to_report=True)
@@ -232,7 +269,7 @@ def _needs_user(page: ShownPage, response: Any) -> bool:
     """Returns True if the reader is needed: to record, or to fill in dots."""
     if page.is_shared:
         return False
-    if page.activity.has_anything:
+    if any(page.activity):
         return True
     if page.content:
         return READER_MARK.search(page.content) is not None
@@ -259,7 +296,7 @@ def judge(
 ) -> Verdict:
     """Returns what of the page is to be recorded, and why its views do not count."""
     activity = page.activity
-    if not activity.has_anything:
+    if not any(activity):
         return Verdict(NO_ACTIVITY)
     reason = _refusal_of_views(request, response, page, user)
     if reason:
@@ -269,7 +306,7 @@ def judge(
     if activity.steps and _refusal_of_steps(request, response, user):
         activity = activity._replace(steps=())
     verdict = Verdict(activity, reason)
-    if activity.has_anything and _is_excluded(request, user):
+    if any(activity) and _is_excluded(request, user):
         verdict = _excluded(verdict)
     reporting = parts.reporting()
     if reporting and page.is_reported_later:
@@ -338,7 +375,7 @@ def _skip(request: HttpRequest, page: ShownPage, verdict: Verdict) -> Outcome:
     if not verdict.reason or page.report:
         return NO_OUTCOME
     agent = bots.user_agent_of(request)
-    is_alone = not verdict.activity.has_anything
+    is_alone = not any(verdict.activity)
     return tracker.skip(page.activity.views, verdict.reason, is_alone=is_alone, agent=agent)
 
 
@@ -351,23 +388,36 @@ def identify(
     page: ShownPage,
     verdict: Verdict,
     user: Any | None,
+    *,
+    named: bool,
 ) -> Identity:
-    """Returns who looks at the page. Removes a cookie that the site may not keep."""
-    visitor = _visitor_of(request, response, page, user)
+    """Returns who looks at the page. Removes a cookie that the site may not keep.
+
+    Without `named`, a new visitor's fallback_id is left to `Hit.named`.
+    """
+    visitor = _visitor_of(request, response, page, user, named=named)
     is_unwanted = visitors.has_unwanted_cookie(request, visitor)
     if is_unwanted and not _may_be_shared(page, response):
         visitors.remove_cookie(request, response)
     reader = None
     if verdict.activity.reads or uniques.needs_readers():
         reader = visitors.reader(request, user)
-    return Identity(visitor, reader, _stand_in_of(request, page, visitor))
+    stand_in = ""
+    if page.report:
+        stand_in = _stand_in_of(request, visitor)
+    return Identity(visitor, reader, stand_in)
 
 
 def _visitor_of(
-    request: HttpRequest, response: HttpResponseBase, page: ShownPage, user: Any | None
+    request: HttpRequest,
+    response: HttpResponseBase,
+    page: ShownPage,
+    user: Any | None,
+    *,
+    named: bool,
 ) -> visitors.Visitor:
     """Returns the visitor; by the address in place of a new cookie where none can be set."""
-    visitor = visitors.visitor(request, user, named=sending().needs_named_visitors)
+    visitor = visitors.visitor(request, user, named=named)
     if visitor.new_cookie and _may_be_shared(page, response):
         # A shared cache would give the new cookie to everybody, so none is set.
         stand_in_id = visitor.fallback_id or visitors.address_id(request)
@@ -375,10 +425,12 @@ def _visitor_of(
     return visitor
 
 
-def _stand_in_of(request: HttpRequest, page: ShownPage, visitor: visitors.Visitor) -> str:
-    """Returns the id that may have stood in for the visitor's cookie before it came back; else ""."""
-    is_known = visitor.kind == "cookie" and not visitor.new_cookie
-    if page.report and is_known and visitors.has_recent_cookie(request):
+def _stand_in_of(request: HttpRequest, visitor: visitors.Visitor) -> str:
+    """Returns the id by the address that may have counted a view of the reported page already,
+    before the visitor's cookie came back. Returns "" if there is none.
+    """
+    cookie_came_back = visitor.kind == "cookie" and not visitor.new_cookie
+    if cookie_came_back and visitors.has_recent_cookie(request):
         return visitors.address_id(request)
     return ""
 
@@ -415,7 +467,7 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
         activity.steps,
         activity.part_record,
         page.report is not None,
-        _is_seen(request, page, identity),
+        page.report is not None and _is_seen(request, page, identity),
         identity.stand_in,
         identity.reader,
         began,
@@ -425,7 +477,7 @@ def _hit_of(request: TrackedRequest, page: ShownPage, verdict: Verdict, identity
 
 def _is_seen(request: HttpRequest, page: ShownPage, identity: Identity) -> bool:
     """Returns True if a report says that its page was seen."""
-    if page.report is None or not page.activity.views:
+    if not page.activity.views:
         return False
     reporting = parts.reporting()
     return reporting is not None and reporting.is_seen(request, identity.visitor)
@@ -508,7 +560,7 @@ def _why_nothing_recorded(
     request: TrackedRequest, response: HttpResponseBase, page: ShownPage
 ) -> str:
     """Returns why a page without an outcome has none; "" if nobody would expect one."""
-    has_activity = page.activity.has_anything
+    has_activity = any(page.activity)
     reporting = parts.reporting()
     is_left = page.is_left_to_report or (page.is_reported_later and has_activity)
     if reporting and is_left:

@@ -53,6 +53,14 @@ class AdminLink(NamedTuple):
     label: Any  # a text, which may be a lazy translation
     url_name: str  # of a pattern of `PartConfig.admin_urls`, or of another page of the admin
     is_of_site: bool = False  # for those only who may see the numbers of the whole site
+    is_state: bool = False  # the label tells a state, so it is read without opening a menu
+
+
+class FormLink(NamedTuple):
+    """A link on the form of an object in the admin."""
+
+    label: str
+    url: str  # "" for none
 
 
 class CountingNeeds(NamedTuple):
@@ -76,6 +84,17 @@ class CountingNeeds(NamedTuple):
     constants: Mapping[str, int] = {}  # such as lifetimes
 
 
+class Division(NamedTuple):
+    """Into what a part divides the keys and the flush. The defaults divide nothing."""
+
+    partitions: int = 1  # groups of keys, each with a hash tag of its own if there are several
+    flush_tasks: int = 1  # tasks that a flush by the schedule is divided into
+    # Path of the `store.servers.ServersFactory` that makes the client of a cluster; "" for none.
+    factory: str = ""
+    # True while this process names keys by an earlier number of partitions, before it moves them.
+    is_earlier: bool = False
+
+
 class Effect(NamedTuple):
     """What one counted view does that others do not, by a function in Lua.
 
@@ -83,14 +102,16 @@ class Effect(NamedTuple):
     """
 
     name: str
-    keys: tuple[str, ...]
+    # What the names of its keys begin with, as `Key.start` returns it. The subject is behind each,
+    # so that equal effects of all subjects are computed once.
+    key_starts: tuple[str, ...]
     argument: str | int
 
 
 # Returns the name and value of each dimension that a request has.
 ValuesOf = Callable[["HttpRequest"], tuple[tuple[str, str], ...]]
 # Returns the effects of a hit's view of a subject.
-EffectsOf = Callable[["Hit", str], Sequence[Effect]]
+EffectsOf = Callable[["Hit", str], tuple[Effect, ...]]
 
 # Returns the calls that the round trip of a hit also runs.
 CallsOf = Callable[["Hit"], Sequence["Call[Any]"]]
@@ -165,6 +186,12 @@ class PartConfig(AppConfig):
         """Returns the links that the part adds to the head of the dashboard."""
         return ()
 
+    def form_links(self, obj: "Model", user: Any, *, site: str) -> Sequence[FormLink]:
+        """Returns the links that the part adds to the form of the object, as far as the user may
+        open their pages. `site` is the name of the admin site.
+        """
+        return ()
+
     def add_tags(self, library: "Library") -> None:
         """Adds the tags of the part to those that `{% load readtrack %}` loads."""
 
@@ -235,8 +262,14 @@ class PartConfig(AppConfig):
         return None
 
     def sending(self) -> "Sending | None":
-        """Returns how the hits of pages are sent; None if each page is to send its own. Only one part
-        has another way.
+        """Returns how the hits of pages are sent; None if each page is to send its own. Only one
+        part has another way.
+        """
+        return None
+
+    def division(self) -> Division | None:
+        """Returns into what the part divides the keys and the flush; None if it does not. Only one
+        part does.
         """
         return None
 
@@ -247,7 +280,9 @@ class PartConfig(AppConfig):
         return ()
 
     def read_state_forms(self) -> "Mapping[str, Form]":
-        """Returns the forms of read state that are the part's, by the label of the model that has one."""
+        """Returns the forms of read state that are the part's, by the label of the model that has
+        one.
+        """
         return {}
 
     def derived_categories(self) -> "Iterable[type[Model]]":
@@ -318,6 +353,15 @@ class PartConfig(AppConfig):
         return 0
 
 
+@cached_setting("INSTALLED_APPS")
+def is_installed(name: str) -> bool:
+    """Returns True if the part with that name is installed, such as `readtrack.networks`.
+
+    Cached, because Django looks through all apps each time.
+    """
+    return apps.is_installed(name)
+
+
 def require(name: str) -> None:
     """Raises ImproperlyConfigured if the part is not installed.
 
@@ -337,8 +381,21 @@ def installed() -> tuple[PartConfig, ...]:
 @cached_setting("INSTALLED_APPS", maxsize=1)
 def reporting() -> "Reporting | None":
     """Returns what a part decides about pages that are told of again; None without such a part."""
-    found = [part.reporting() for part in installed()]
-    return next(filter(None, found), None)
+    for part in installed():
+        reporting_of_part = part.reporting()
+        if reporting_of_part is not None:
+            return reporting_of_part
+    return None
+
+
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def division() -> Division:
+    """Returns into what the keys and the flush of this site are divided."""
+    for part in installed():
+        division_of_part = part.division()
+        if division_of_part is not None:
+            return division_of_part
+    return Division()
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
@@ -393,10 +450,15 @@ def any_hears_publications() -> bool:
 
 
 def absent_tags() -> dict[str, str]:
-    """Returns the tags that come with readtrack and are not there, each with the part that it needs."""
-    names = {part.name for part in installed()}
-    absent = {part: of_part for part, of_part in shipped.PARTS.items() if part not in names}
-    return {tag: part for part, of_part in absent.items() for tag in of_part.tags}
+    """Returns the tags that come with readtrack and are not there, each with the part that it
+    needs.
+    """
+    installed_names = {part.name for part in installed()}
+    part_by_tag = {}
+    for part_name, shipped_part in shipped.PARTS.items():
+        if part_name not in installed_names:
+            part_by_tag.update(dict.fromkeys(shipped_part.tags, part_name))
+    return part_by_tag
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)

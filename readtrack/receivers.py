@@ -67,11 +67,15 @@ def connect() -> None:
 
 
 def _connect_news(model: type[Model]) -> None:
-    """Connects the receivers that publish rows of the model."""
+    """Connects the receivers that publish the model's rows and take their news back.
+
+    Connects none if the model's app publishes its rows.
+    """
     if model in models_published_by_their_app:
         return
     links = news_links(model)
     if issubclass(model, Tracked):
+        # Also without links, because the rows of the model may have read state themselves.
         tracked.row_saving.connect(before_save, sender=model, dispatch_uid="readtrack.before_save")
     elif links:
         post_save.connect(on_create, sender=model, dispatch_uid="readtrack.on_create")
@@ -97,14 +101,14 @@ def on_sign_up(
         return
 
     # No partial, because Django 5.2 logs an error with the function's __qualname__.
-    def start() -> None:
+    def mark_read() -> None:
         from readtrack.store.circuit import fail_open
         from readtrack.unread.starting import start_reader
 
         if not fail_open(start_reader, False, instance.pk):  # noqa: FBT003 - the default result
             logger.error("Redis failed, so dots of the new user %s stay on.", instance.pk)
 
-    transaction.on_commit(start, using=using, robust=True)
+    transaction.on_commit(mark_read, using=using, robust=True)
 
 
 def on_sign_in(sender: Any, request: Any, user: Any, **kwargs: Any) -> None:
@@ -119,10 +123,10 @@ def on_sign_in(sender: Any, request: Any, user: Any, **kwargs: Any) -> None:
     from readtrack.store.circuit import fail_open
     from readtrack.unread import signing_in
 
-    anonymous = visitors.reader(request, None)
+    anonymous_reader = visitors.reader(request, None)
     reader = readers.reader_or_none(user.pk)
-    if anonymous is not None and reader is not None:
-        fail_open(signing_in.take_over, 0, anonymous, reader)
+    if anonymous_reader is not None and reader is not None:
+        fail_open(signing_in.take_over, 0, anonymous_reader, reader)
 
 
 def _was_signed_in(request: Any) -> bool:
@@ -156,7 +160,8 @@ def on_delete(sender: type[Model], instance: Model, *, using: str, **kwargs: Any
         if is_counted(sender):
             deletions.remove([subject])
         if has_read_state(sender):
-            if not fail_open(read_state.remove, False, subject):  # noqa: FBT003 - the default result
+            is_removed = fail_open(read_state.remove, False, subject)  # noqa: FBT003 - a result
+            if not is_removed:
                 # It waits in the outbox, so that a new row with this key is unread for all.
                 PendingPublication.objects.create(subject=subject)
             read_states.delete([subject])
@@ -206,7 +211,9 @@ def before_insert(
 def on_create(
     sender: type[Model], instance: Model, *, created: bool, raw: bool, using: str, **kwargs: Any
 ) -> None:
-    """Receives post_save of a row of a model that has a `news_for` in MODELS, and publishes a new one."""
+    """Receives post_save of a row of a model that has a `news_for` in MODELS, and publishes a new
+    one.
+    """
     if created and not raw and is_news_by_models_setting(instance):
         from readtrack.unread import publishing
 
@@ -232,17 +239,23 @@ def before_save(
         """Publishes the row if it is news. If only its categories changed, in the new ones."""
         from readtrack.unread import publishing
 
-        changed = set() if created else _changed(instance, stored or {}, using=using)
+        values_before = stored or {}
+        changed: set[str] = set()
+        if not created:
+            changed = _changed(instance, values_before, using=using)
         links = news_links(sender)
         for field in links:
             if field.name in changed:
-                old = _category_at(field, (stored or {}).get(field.attname), using=using)
-                publishing.withdraw(old, [instance], using=using)
+                former_key = values_before.get(field.attname)
+                former_category = _category_at(field, former_key, using=using)
+                publishing.withdraw(former_category, [instance], using=using)
         if not instance.is_news(created=created, changed=changed):
             return
         link_names = {field.name for field in links}
-        has_moved = changed and changed <= link_names
-        publishing.publish([instance], using=using, links=changed if has_moved else None)
+        if changed and changed <= link_names:  # only its categories
+            publishing.publish([instance], using=using, links=changed)
+        else:
+            publishing.publish([instance], using=using)
 
     return on_save
 
@@ -254,12 +267,12 @@ def _changed(instance: Tracked, stored: Mapping[str, Any], *, using: str) -> set
 
 
 def _category_at(field: Any, key: Any, *, using: str) -> list[str]:
-    """Returns the subject of the category that a foreign key with that value leads to, in a list;
-    an empty one without a category.
+    """Returns the subject of the category to which a foreign key with that value leads, in a list;
+    an empty list without a category, and for one whose news cannot be taken back.
     """
     from readtrack.store import read_state
 
-    form = read_state.strategy_of(label_of(field.related_model))
+    form = read_state.form_of(label_of(field.related_model))
     if key is None or not form.has_numbers:
         return []
     if field.target_field.primary_key:
@@ -289,7 +302,7 @@ def _is_unchanged(instance: Tracked, stored: Mapping[str, Any]) -> bool:
 
 
 def on_link(
-    name: str, sender: Any, instance: Model, *, action: str, using: str, **kwargs: Any
+    field_name: str, sender: Any, instance: Model, *, action: str, using: str, **kwargs: Any
 ) -> None:
     """Receives m2m_changed of a field in `news_for`. Publishes the posts in their new categories,
     and takes their news back in those that they leave.
@@ -298,22 +311,24 @@ def on_link(
         return
     from readtrack.unread import publishing
 
-    linked: Iterable[Any] = tracked.every_row(kwargs["model"], using=using).filter(
-        pk__in=kwargs["pk_set"]
-    )
-    is_category = kwargs["reverse"]  # posts were added to a category, and not the other way round
-    posts = linked if is_category else [instance]
-    categories = [instance] if is_category else linked
+    all_rows = tracked.every_row(kwargs["model"], using=using)
+    linked: Iterable[Any] = all_rows.filter(pk__in=kwargs["pk_set"])
+    if kwargs["reverse"]:  # posts were added to a category
+        posts = linked
+        categories: Iterable[Any] = [instance]
+    else:
+        posts = [instance]
+        categories = linked
     if action == "post_remove":
         publishing.withdraw(map(subject_of, categories), posts, using=using)
         return
-    news = [post for post in posts if _is_news_when_linked(post, name)]
+    news = [post for post in posts if _is_news_when_linked(post, field_name)]
     if news:
         publishing.publish_to(categories, news, using=using)
 
 
-def _is_news_when_linked(post: Any, name: str) -> bool:
-    """Returns True if the post is news in the categories that its field of that name got."""
+def _is_news_when_linked(post: Any, field_name: str) -> bool:
+    """Returns True if the post is news in the categories just added to its field `field_name`."""
     if isinstance(post, Tracked):
-        return post.is_news(created=False, changed={name})
+        return post.is_news(created=False, changed={field_name})
     return is_news_by_models_setting(post)

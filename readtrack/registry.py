@@ -11,7 +11,7 @@ from readtrack.conf import cached_setting, conf
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """The options of one model. Beside `of_parts` the fields are the keys that an entry may have."""
+    """The options of one model. All fields but `of_parts` are keys that its entry may have."""
 
     # The views of its objects are counted although it does not extend Tracked. The counts are then
     # in a table of readtrack.
@@ -21,15 +21,10 @@ class ModelOptions:
     news_for: tuple[str, ...] | None = None
     # Name of the foreign key to the author of a row, who gets no dot for it. None: as `news_for`.
     news_author: str | None = None
-    # Name of the field with the date or time when a row was published. None: as `news_for`, and if
-    # no parent names one, a field with an obvious name.
-    published_field: str | None = None
-    # Publications of a day that charts name, at most; 0 is none. None: as `news_for`.
-    publication_notes: int | None = None
     # Path of a function that takes a row, and returns True if it is news. None: as `news_for`.
     is_news: str | None = None
-    # Its objects have read state although no `news_for` leads to them. True for the form of the
-    # form in DOTS, else the name of a form.
+    # Its objects have read state although no `news_for` leads to them. True for the form that DOTS
+    # names, else the name of a form.
     read_state: bool | str = False
     # The keys that installed parts add, as the site gives them.
     of_parts: Mapping[str, Any] = field(default_factory=dict)
@@ -47,9 +42,8 @@ def registry() -> Mapping[str, ModelOptions]:
 
     A value of a wrong type is left out; a check reports it.
     """
-    return MappingProxyType(
-        {str(label).lower(): _options(entry) for label, entry in conf.MODELS.items()}
-    )
+    options = {str(label).lower(): _options(entry) for label, entry in conf.MODELS.items()}
+    return MappingProxyType(options)
 
 
 def _options(entry: Any) -> ModelOptions:
@@ -64,19 +58,14 @@ def _options(entry: Any) -> ModelOptions:
         counted=entry.get("counted") is True,
         news_for=news_for,
         news_author=_text(entry.get("news_author")),
-        published_field=_text(entry.get("published_field")),
-        publication_notes=_number(entry.get("publication_notes")),
         is_news=_text(entry.get("is_news")),
         read_state=entry.get("read_state", False),
         of_parts={name: entry[name] for name in parts.model_options() if name in entry},
     )
 
 
-def _number(value: Any) -> int | None:
-    """Returns the value if it is a whole number, else None."""
-    return value if type(value) is int else None
-
-
 def _text(value: Any) -> str | None:
     """Returns the value if it is text, else None."""
-    return value if isinstance(value, str) else None
+    if not isinstance(value, str):
+        return None
+    return value

@@ -24,7 +24,7 @@ from readtrack.unread.outbox import outboxes
 
 # For so long full flushes also move what comes to an old name again: from processes with the old
 # code, from pages that were open, and from snapshots of Redis.
-LATE = timedelta(days=1)
+FOLLOWED_FOR = timedelta(days=1)
 
 
 def rename_model(before: str, after: str, *, pks: Iterable[Any], using: str | None) -> None:
@@ -79,32 +79,36 @@ def _follow() -> bool:
     return True
 
 
-def follow(*, has_late: bool = False, is_patient: bool = True) -> int:
+def follow(*, again: bool = False, is_patient: bool = True) -> int:
     """Moves the keys in Redis to the names that SQL has already; call it before a flush.
 
-    With `has_late` it also moves what came to an old name since. Returns the number of keys. Raises
+    With `again` it also moves what came to an old name since. Returns the number of keys. Raises
     redis.RedisError or django.db.Error; the next call then moves what is left.
     """
     rows = databases.rows(Rename).order_by("pk")
-    moved = 0
-    if has_late:
-        since = timezone.now() - LATE
+    moved_keys = 0
+    if again:
+        since = timezone.now() - FOLLOWED_FOR
         for row in rows.filter(is_done=True, at__gte=since):
-            moved += _follow_late(row)
+            moved_keys += _follow_again(row)
     if not rows.filter(is_done=False).exists():
-        return moved
+        return moved_keys
     with renaming.turn(is_patient=is_patient):
         # Read anew for each step, because another process may have had its turn meanwhile. They
         # are followed in their order, so that two models may swap their names.
         while row := rows.filter(is_done=False).first():
-            moved += renaming.move(renaming.Rename(row.before, row.after))
+            moved_keys += renaming.move(renaming.Rename(row.before, row.after))
             rows.filter(pk=row.pk).update(is_done=True)
-    return moved
+    return moved_keys
 
 
-def _follow_late(row: Rename) -> int:
-    """Moves what came to the old name of a model, unless another model has that name by now."""
-    if ":" in row.before or subjects.model_with_label(row.before) is not None:
+def _follow_again(row: Rename) -> int:
+    """Moves what came to the old name of a model, unless another model has that name by now.
+
+    Returns the number of keys. Renames of single objects are not followed again.
+    """
+    is_of_object = ":" in row.before
+    if is_of_object or subjects.model_with_label(row.before) is not None:
         return 0
     model = subjects.model_with_label(row.after)
     pks: Iterable[Any] = ()

@@ -1,12 +1,16 @@
-"""The work that has to run by a schedule, whatever starts it: Celery's tasks, Django's tasks, or
-`manage.py readtrack schedule`.
+"""The work that has to run by a schedule, whatever starts it: Celery's tasks, Django's tasks, cron,
+or `manage.py readtrack schedule`.
 
 It holds no lock, because a flush needs none.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from secrets import token_hex
+from time import monotonic
+from typing import NamedTuple
 
-from readtrack import parts, renames, tracker
+from readtrack import parts, renames, schedule, tracker
 from readtrack.conf import conf, logger
 from readtrack.flush.run import flush
 from readtrack.sql.epochs import SqlEpoch
@@ -15,94 +19,154 @@ from readtrack.store.circuit import ask_anyway
 from readtrack.store.scripts import Call
 
 
-def flush_views(
-    *, only_changed: bool = False, send_part: Callable[[str], object] | None = None
-) -> None:
+class Queue(NamedTuple):
+    """How a queue of tasks is given more work by the task that runs."""
+
+    send_share: Callable[[str, bool], object]  # flushes a share such as "2/8"; True: what changed
+    send_job: Callable[[parts.Job], object]  # runs a job
+
+
+def jobs(queue: Queue | None = None) -> list[parts.Job]:
+    """Returns all that has to run by the schedule: the jobs of the core and of installed parts.
+
+    Without a queue a job does all its work here. With one, a flush may give the queue its shares,
+    and "flush-changed" gives it the jobs of parts that are due.
+    """
+    runs: dict[str, Callable[[], object]] = {
+        "flush-changed": partial(flush_changed, queue),
+        "flush-views": partial(flush_views, queue),
+        "refresh-trending": tracker.refresh_trending,
+    }
+    seconds_by_name = schedule.intervals(conf.FLUSH_INTERVAL)
+    of_core = [parts.Job(name, seconds, runs[name]) for name, seconds in seconds_by_name.items()]
+    return [*of_core, *parts.jobs()]
+
+
+def run_job(name: str, queue: Queue | None = None) -> None:
+    """Runs the job called `name`. Raises LookupError for an unknown one."""
+    for job in jobs(queue):
+        if job.name == name:
+            job.run()
+            return
+    raise LookupError(f"Neither the core nor an installed part of readtrack has a job {name!r}.")
+
+
+def flush_views(queue: Queue | None = None, *, only_changed: bool = False) -> None:
     """Follows renames, sends the publications in the outbox, and writes the live counts to SQL.
 
-    With FLUSH_TASKS above 1, `send_part` gets the name of each part of the partitions, such as
-    "2/8", and starts a task that flushes this part. Without `send_part`, all are flushed here.
+    Where a part divides the flush into tasks, the queue gets one for each share of the partitions.
+    Without a queue all are flushed here.
     """
-    renames.follow(has_late=not only_changed)
+    renames.follow(again=not only_changed)
     try:
         tracker.resend()
     finally:  # a publication that cannot be sent does not keep counts from SQL
-        if send_part is None or conf.FLUSH_TASKS == 1:
+        flush_tasks = parts.division().flush_tasks
+        if queue is None or flush_tasks == 1:
             flush(only_changed=only_changed)
         else:
-            for number in range(1, conf.FLUSH_TASKS + 1):
-                send_part(f"{number}/{conf.FLUSH_TASKS}")
+            for number in range(1, flush_tasks + 1):
+                queue.send_share(f"{number}/{flush_tasks}", only_changed)
 
 
-def flush_changed(
-    *,
-    send_part: Callable[[str], object] | None = None,
-    send_job: Callable[[parts.Job], object] | None = None,
-) -> None:
+def flush_changed(queue: Queue | None = None) -> None:
     """Sends the publications in the outbox, and writes the counts that changed to SQL.
 
-    This is the task that the schedule runs most often. So before the flush, which may take long,
-    `send_job` starts each job of a part that is due. `send_part` is as in `flush_views`.
+    The schedule of a queue runs this job most often, and no jobs of parts. So before the flush,
+    which may take long, the queue gets each job of a part that is due.
     """
-    if send_job is not None:
-        _send_due_jobs(send_job)
-    flush_views(only_changed=True, send_part=send_part)
+    if queue is not None:
+        _send_due_jobs(queue)
+    flush_views(queue, only_changed=True)
 
 
-def _send_due_jobs(send_job: Callable[[parts.Job], object]) -> None:
-    """Starts the jobs that are due. A queue that refuses one keeps no counts from SQL, and gets it
-    again with the next tick.
+def _send_due_jobs(queue: Queue) -> None:
+    """Gives the queue the jobs of parts that are due. If it refuses one, the flush goes on, and the
+    queue gets the job again with the next tick.
     """
-    for job in due_jobs():
+    claims = Claims(conf.FLUSH_INTERVAL)  # the schedule of a queue looks no more often
+    for job in claims.due(parts.jobs()):
         try:
-            send_job(job)
+            queue.send_job(job)
         except Exception:
             logger.exception("The job %s of a part could not be started.", job.name)
-            ask_anyway(scripts.run, None, Call("UNLINK", [_key_of(job)]), patient=True)
+            claims.put_back(job)
 
 
-def flush_part(part: str, *, only_changed: bool) -> None:
+def flush_share(share: str, *, only_changed: bool) -> None:
     """Writes the counts of some partitions to SQL: "2/8" is every eighth from the second one on.
 
-    Does nothing for a part without partitions, which a check warns of: FLUSH_TASKS is above
-    PARTITIONS.
+    Does nothing for a share without partitions, which a check tells of: there are more
+    tasks than partitions.
     """
-    if not SqlEpoch(part).tags:
+    if not SqlEpoch(share).tags:
         return
-    flush(only_changed=only_changed, part=part)
+    flush(only_changed=only_changed, share=share)
 
 
-def refresh_trending() -> None:
-    """Computes the trending lists."""
-    tracker.refresh_trending()
-
-
-def due_jobs() -> list[parts.Job]:
-    """Returns the jobs of parts whose interval has passed since they were returned last, by any
-    process.
-
-    Without Redis each job is due, because one of them may have to tell that.
+class Claims:
+    """The claims of a process on jobs: in an interval each job is run by the process that claims
+    it first.
     """
-    return [job for job in parts.jobs() if ask_anyway(_claim, True, job)]  # noqa: FBT003 - the default result
+
+    def __init__(self, tick: float) -> None:
+        """Takes the seconds after which the process looks again which jobs are due."""
+        self._tick = tick
+        # When this process claimed each job last, by its name (seconds of the monotonic clock).
+        self._claimed: dict[str, float] = {}
+
+    def due(self, scheduled_jobs: Sequence[parts.Job]) -> list[parts.Job]:
+        """Claims those of the jobs whose interval has passed since any process claimed them.
+        Returns them; the caller runs them.
+
+        Where Redis refuses or is gone, this process's own claims count alone. So each job is due at
+        first, because one of them may have to tell that.
+        """
+        calls = [self._call(job) for job in scheduled_jobs]
+        ask_anyway(scripts.run_all, [], *calls, patient=True)
+        due_jobs = []
+        for job, call in zip(scheduled_jobs, calls, strict=True):
+            is_due = self._is_over(job)
+            if call.has_result:
+                is_due = call.result
+            if is_due:
+                self.note(job.name)
+                due_jobs.append(job)
+        return due_jobs
+
+    def note(self, name: str) -> None:
+        """Notes that this process claims the job called `name` now."""
+        self._claimed[name] = monotonic()
+
+    def put_back(self, job: parts.Job) -> None:
+        """Makes a job that was due, and does not run, due again."""
+        self._claimed.pop(job.name, None)
+        ask_anyway(scripts.run, None, Call("UNLINK", [_key_of(job)]), patient=True)
+
+    def _is_over(self, job: parts.Job) -> bool:
+        """Returns True if this process has no claim on the job, or its claim has ended."""
+        claimed = self._claimed.get(job.name)
+        return claimed is None or monotonic() - claimed >= self._lifetime(job)
+
+    def _call(self, job: parts.Job) -> Call[bool]:
+        """Returns the call that claims the job. Its result is True if the job is due."""
+        interval = int(job.interval * 1000)  # ms, as the script takes it
+        lifetime = int(self._lifetime(job) * 1000)
+        return Call("claim", [_key_of(job)], (token_hex(8), interval, lifetime), bool)
+
+    def _lifetime(self, job: parts.Job) -> float:
+        """Returns the seconds for which a claim holds.
+
+        It is half a tick less than the interval, because a tick may be early.
+        """
+        return max(0.001, job.interval - self._tick / 2)
 
 
-def _claim(job: parts.Job) -> bool:
-    """Returns True for one process in each interval of the job. Raises redis.RedisError."""
-    # Half a tick less than the interval, because a tick of the schedule may be early.
-    seconds = min(job.interval, keys.DAY) - conf.FLUSH_INTERVAL / 2
-    arguments = ("1", "NX", "PX", max(1, int(seconds * 1000)))
-    return scripts.run(Call("SET", [_key_of(job)], arguments, bool), patient=True)
+def tick() -> float:
+    """Returns the seconds after which `readtrack schedule` looks again which jobs are due."""
+    return min(schedule.intervals(conf.FLUSH_INTERVAL).values())
 
 
 def _key_of(job: parts.Job) -> str:
     """Returns the key that exists while the job is not due."""
     return keys.job(keys.tags()[0], job.name)
-
-
-def run_job(name: str) -> None:
-    """Runs the job of an installed part with that name. Raises LookupError for an unknown one."""
-    for job in parts.jobs():
-        if job.name == name:
-            job.run()
-            return
-    raise LookupError(f"No installed part of readtrack has a job {name!r}.")

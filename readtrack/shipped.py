@@ -18,13 +18,24 @@ class Shipped(NamedTuple):
     model_options: Sequence[str] = ()  # keys of entries of MODELS
 
 
+# The connection factory for servers of a cluster, which CACHES names.
+CLUSTER_FACTORY = "readtrack.cluster.connection.ClusterFactory"
+NO_CLUSTER = (
+    "a cluster needs 'readtrack.cluster' in INSTALLED_APPS,"
+    " and READTRACK['CLUSTER'], such as {'partitions': 64}"
+)
+
 # What a site with a schema for each tenant needs.
 TENANTS = "readtrack.tenants"
 
 PARTS: Mapping[str, Shipped] = {
+    "readtrack.audience": Shipped(),
+    "readtrack.front_end": Shipped(setting="FRONT_END"),
+    "readtrack.networks": Shipped(setting="NETWORKS"),
     "readtrack.numbers": Shipped(
         setting="NUMBERS",
         subcommands=["note", "daily-view"],
+        model_options=["published_field", "publication_notes"],
         tags=["most_viewed", "trending", "views_in", "read_count", "readtrack_panel"],
     ),
     "readtrack.script": Shipped(
@@ -44,6 +55,7 @@ PARTS: Mapping[str, Shipped] = {
     "readtrack.metrics": Shipped(setting="METRICS", subcommands=["budget"]),
     "readtrack.imports": Shipped(setting="IMPORTS", subcommands=["import"]),
     "readtrack.buffer": Shipped(setting="BUFFER"),
+    "readtrack.cluster": Shipped(setting="CLUSTER", subcommands=["repartition"]),
     "readtrack.tenants": Shipped(subcommands=["forget-tenant"]),
     "readtrack.live": Shipped(setting="LIVE", tags=["readtrack_live"]),
     "readtrack.recent": Shipped(setting="RECENT", tags=["recently_viewed"]),

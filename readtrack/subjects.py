@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.core.exceptions import FieldDoesNotExist, ValidationError
-from django.db.models import DateField, ForeignKey, IntegerField, ManyToManyField, Model
+from django.db.models import ForeignKey, IntegerField, ManyToManyField, Model
 from django.utils.module_loading import import_string
 
 from readtrack import parts
@@ -21,18 +21,6 @@ from readtrack.models import SUBJECT_LENGTH, Tracked
 from readtrack.registry import registry
 
 AnyModel = TypeVar("AnyModel", bound=Model)
-
-#: Names of fields that obviously have the time of publication, the usual ones first.
-PUBLISHED_NAMES = (
-    "published_at",
-    "published_on",
-    "published",
-    "pub_date",
-    "publication_date",
-    "publish_date",
-    "date_published",
-    "first_published_at",
-)
 
 # What fields, of the site's own too, raise for a value that they do not take.
 NO_VALUE = (ValidationError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
@@ -71,9 +59,10 @@ def subject_of_row(model: type[Model], pk: Any) -> str:
 
 
 def subject_in(label: str, pk: Any) -> str:
-    """Returns the subject of the object with that primary key, of the model with that label."""
-    encoded = pk if type(pk) is int else quote(_text_of(pk), safe="")
-    return f"{label}:{encoded}"
+    """Returns the subject of the object with the primary key `pk`, of the model `label`."""
+    if type(pk) is int:
+        return f"{label}:{pk}"
+    return f"{label}:{quote(_text_of(pk), safe='')}"
 
 
 def _text_of(pk: Any) -> str:
@@ -113,8 +102,10 @@ def parse_subject(subject: str) -> tuple[type[Model], Any] | None:
         return None
     with suppress(*NO_VALUE):
         pk = model._meta.pk.to_python(unquote(encoded))
-        hash(pk)  # as a key of one row
-        return model, bytes(pk) if isinstance(pk, memoryview) else pk
+        if isinstance(pk, memoryview):
+            pk = bytes(pk)
+        hash(pk)  # raises for a value that is no key of one row
+        return model, pk
     return None
 
 
@@ -367,7 +358,9 @@ def why_no_read_state(model: type[Any]) -> str:
     """Returns the reason why objects of the class have no dots; "" for a model with read state."""
     if issubclass(model, Model) and has_read_state(model):
         return ""
-    label = model._meta.label if issubclass(model, Model) else model.__name__
+    label = model.__name__
+    if issubclass(model, Model):
+        label = model._meta.label
     line = line_of_settings(label, "read_state", value=True)
     return (
         f"{model.__name__} has no read state; write into the settings {line},"
@@ -400,10 +393,15 @@ def news_links(model: type[Model]) -> list[Any]:
 
 
 def option_of(model: type[Model], name: str) -> Any:
-    """Returns the option in MODELS of the model, or of its nearest parent that has it; else None."""
+    """Returns the option in MODELS of the model, or of its nearest parent that has it; else None.
+
+    It may be the key of a part.
+    """
     for parent in with_parents(model):
         options = registry().get(parent._meta.label_lower)
-        value = getattr(options, name, None)
+        if options is None:
+            continue
+        value = options.of_parts.get(name, getattr(options, name, None))
         if value is not None:
             return value
     return None
@@ -422,11 +420,17 @@ def author_of(obj: Model, *, of_counts: bool = False) -> str:
 
     With `of_counts` it is the author of the object's counts.
     """
-    # A child shares the counts of its parent, so their author is the one that the parent names.
-    model = owner(obj.__class__) if of_counts else obj.__class__
+    model = obj.__class__
+    if of_counts:
+        # A child shares the counts of its parent, so their author is the one that the parent names.
+        model = owner(model)
     field = author_field(model)
-    pk = getattr(obj, field.attname) if field else None
-    return "" if pk is None else str(pk)
+    if field is None:
+        return ""
+    pk = getattr(obj, field.attname)
+    if pk is None:
+        return ""
+    return str(pk)
 
 
 def author_field(model: type[Model]) -> Any:
@@ -443,41 +447,9 @@ def author_field(model: type[Model]) -> Any:
         field: Any = model._meta.get_field(field_name)
     except FieldDoesNotExist:  # a check reports it
         return None
-    leads_to_users = field.related_model is get_user_model() and field.target_field.primary_key
-    return field if leads_to_users else None
-
-
-def published_field(model: type[Model]) -> Any:
-    """Returns the field with the date or the time when an object of the model was published.
-
-    It is the one that the `published_field` of the model, or of MODELS, names, else the first one
-    with an obvious name; None without one.
-    """
-    if issubclass(model, Tracked):
-        field_name = model.published_field
-    else:
-        field_name = option_of(model, "published_field")
-    dates = {field.name: field for field in model._meta.concrete_fields if is_date(field)}
-    if field_name:
-        return dates.get(field_name)  # a check reports a name that is none of them
-    for obvious_name in PUBLISHED_NAMES:
-        if obvious_name in dates:
-            return dates[obvious_name]
-    return None
-
-
-def publication_notes(model: type[Model]) -> int:
-    """Returns how many publications of a day charts name, at most, by the `publication_notes` of the
-    model or of MODELS; 0 for none.
-    """
-    if issubclass(model, Tracked):
-        return model.publication_notes
-    return option_of(model, "publication_notes") or 0
-
-
-def is_date(field: Any) -> bool:
-    """Returns True for a field of dates, or of dates with times."""
-    return isinstance(field, DateField)
+    if field.related_model is not get_user_model() or not field.target_field.primary_key:
+        return None
+    return field
 
 
 def check_stage(stage: str) -> None:

@@ -15,6 +15,7 @@ from readtrack.flush import resets
 from readtrack.hits import bots, readers, visitors
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.models.tracked import StoredCount, Tracked
+from readtrack.progress import no_progress
 from readtrack.sql import read_states
 from readtrack.store import clock, day_keys, erasure, keys, read_state, scripts
 from readtrack.store.erasure import Erased
@@ -45,13 +46,18 @@ def skip(
     request's hit.
     """
     skipped = dict.fromkeys(views, reason)
-    fields_of_view: list[str] = [reason]
-    if reason in NAMED_REASONS and agent is not None:
-        fields_of_view.append(NAMED + bots.name_of(agent))
-    skip_buffer.add(key_of(at or clock.now()), fields_of_view * len(skipped))
+    count_skips(len(skipped), reason, at=at or clock.now(), agent=agent)
     if is_alone and perf_counter() >= skip_buffer.due:
         _send_skips()
     return Outcome((), skipped)
+
+
+def count_skips(number: int, reason: Reason, *, at: datetime, agent: str | None) -> None:
+    """Adds so many skips to those that wait, by reason and, with `agent`, by a robot's name."""
+    fields_of_view: list[str] = [reason]
+    if reason in NAMED_REASONS and agent is not None:
+        fields_of_view.append(NAMED + bots.name_of(agent))
+    skip_buffer.add(key_of(at), fields_of_view * number)
 
 
 def _send_skips() -> None:
@@ -128,13 +134,13 @@ def mark_all_read(
 ) -> None:
     """Marks all rows of a model or of a queryset read, like `mark_read`, without loading them.
 
-    For a model whose read state is kept by reader this is one write, whatever is unread. Only there
-    `within` is an object, such as a board of a forum, and what is in it alone is marked, and only
-    what was published before the age `older_than` is marked. Raises TypeError where another model
-    gets one of these.
+    Two arguments are only for a model whose read state is kept by reader, where this is one write,
+    whatever is unread. `within` is an object, such as a board of a forum: only what is in it is
+    marked. `older_than` is an age: only what was published before that is marked. Raises TypeError
+    for another model with one of them.
     """
     if isinstance(objs, type) and issubclass(objs, Model):
-        form = read_state.strategy_of(subjects.label_of(objs))
+        form = read_state.form_of(subjects.label_of(objs))
         if form.is_by_reader:
             _mark_model_read(user, form, within=within, as_of=as_of, older_than=older_than)
             return
@@ -170,7 +176,11 @@ def _mark_model_read(
     as_of: int | None,
     older_than: timedelta | None,
 ) -> None:
-    """Marks all rows of a model read for the user, or those within an object, up to a time."""
+    """Marks all rows of the form's model read for the user, or those within an object.
+
+    What was published after `as_of` stays unread, and so does what is younger than `older_than` at
+    that time. Does nothing for an anonymous user.
+    """
     subject = ""
     if within is not None:
         subject = subjects.subject_of(within)
@@ -179,11 +189,11 @@ def _mark_model_read(
     if pk is None:
         return
     if older_than is not None:
-        as_of = (clock.recent() if as_of is None else as_of) - older_than // timedelta(
-            microseconds=1
-        )
-    page = read_state.PageTime(began="" if as_of is None else as_of)
-    scripts.run_all(*form.mark_all(readers.reader_by_id(pk), page=page, within=subject))
+        if as_of is None:
+            as_of = clock.recent()
+        as_of -= older_than // timedelta(microseconds=1)
+    read_until = read_state.page_time(as_of=as_of)
+    scripts.run_all(*form.mark_all(readers.reader_by_id(pk), page=read_until, within=subject))
 
 
 def mark_subjects_read(
@@ -204,16 +214,21 @@ def mark_subjects_read(
 
 def _mark(reader: readers.Reader, categories: Sequence[str], *, as_of: int | None) -> list[str]:
     """Marks the categories read. Returns the subjects of those that are read now."""
-    marks = read_state.marks(reader, categories, as_of=as_of)
-    return [subject for marked in scripts.run_all(*marks) for subject in marked]
+    calls = read_state.marks(reader, categories, as_of=as_of)
+    read_categories: list[str] = []
+    for marked in scripts.run_all(*calls):
+        read_categories += marked
+    return read_categories
 
 
 aview = sync_to_async(view)
 
 
-def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object] = int) -> Erased:
-    """Erases the data that Redis has about the user with that primary key, and SQL's copies of it.
-    Returns how much it was.
+def erase(
+    pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object] = no_progress
+) -> Erased:
+    """Erases the data that Redis has about the user with the primary key `pk`, SQL's copies of it,
+    and what parts keep of the user. Returns how much it was.
 
     With `is_dry_run` it changes nothing, and returns how much would be erased. `progress` is called
     with the number of keys and copies looked at since the last call. Raises redis.RedisError or
@@ -229,9 +244,8 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Callable[[int], object
         is_dry_run=is_dry_run,
         progress=progress,
     )
-    for part in parts.installed():
-        copies += part.erase_user(pk, is_dry_run=is_dry_run)
-    return erased._replace(copies=copies)
+    of_parts = sum(part.erase_user(pk, is_dry_run=is_dry_run) for part in parts.installed())
+    return erased._replace(copies=copies, of_parts=of_parts)
 
 
 amark_read = sync_to_async(mark_read)
@@ -257,6 +271,6 @@ def rename(obj: Model, *, before: Any) -> None:
 
     Call it in the transaction that changes the key, such as a slug. Redis follows on commit.
     """
-    old = subjects.subject_in(subjects.label_of(type(obj)), before)
+    former_subject = subjects.subject_in(subjects.label_of(type(obj)), before)
     using = router.db_for_write(type(obj), instance=obj)
-    renames.rename_subject(old, subjects.subject_of(obj), using=using)
+    renames.rename_subject(former_subject, subjects.subject_of(obj), using=using)

@@ -23,17 +23,17 @@ from demo_project.engines.valkey import Valkey
 from readtrack.conf import Conf
 from readtrack.hits.addresses import Watch, watch
 from readtrack.numbers import kept
+from readtrack.shipped import CLUSTER_FACTORY
 from readtrack.sql import read_states
 from readtrack.store import clock, connection, keys, read_state, scripts
 from readtrack.store.circuit import Circuit, circuit
-from readtrack.store.connection import CLUSTER_FACTORY
 from readtrack.store.skips import skip_buffer
 from tests.support import caches, factories
 from tests.support import depth as depth  # loads hypothesis's profile
 from tests.support import emptying as emptying  # empties the databases after tests that commit
 from tests.support.bounds import MOST_BITS, set_most_bits
 from tests.support.forks import SETTINGS, Forks
-from tests.support.partitions import COUNT, PlainNames, PlainNamesInCluster
+from tests.support.partitions import COUNT, PlainNames
 from tests.support.partitions import validator as validator
 from tests.support.pseudo import pseudo as pseudo
 from tests.support.wire import Wire
@@ -62,6 +62,8 @@ def _client() -> Iterator[Redis]:
     # Without the fixture `redis_url`, whose tests a cluster leaves out.
     locations = settings.CACHES["default"]["LOCATION"]
     if isinstance(locations, list):
+        from tests.support.plain_cluster import PlainNamesInCluster  # of a part
+
         urls = [caches.redis_url(location) for location in locations]
         with ExitStack() as stack:
             yield PlainNamesInCluster.of(urls, stack)

@@ -97,4 +97,5 @@ READTRACK: dict[str, object] = {"TIMEOUT": 10.0}
 # For these processes and all that they start; tests/support/partitions.py says what it is for.
 # Tests name the dimensions that they are about.
 NumbersOptions.__new__.__defaults__ = NumbersOptions()._replace(dimensions=())
-Conf.PARTITIONS = int(os.environ.get("READTRACK_TEST_PARTITIONS", "1"))
+if partitions := int(os.environ.get("READTRACK_TEST_PARTITIONS", "0")):
+    Conf.CLUSTER = {"partitions": partitions}  # type: ignore[attr-defined]

@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mmdb_writer import MMDBWriter
+from netaddr import IPSet
 from redis import Redis
 
 from tests.support.forks import Forks
 
 pytestmark = pytest.mark.one_server("starts sites of its own")
 
-# A process of the site: what it does, its database and its parts. It prints what it saw.
+# A process of the site: what it does, its database, more settings and its parts. It prints what it
+# saw.
 SITE = """
 import json
 import sys
@@ -21,17 +24,20 @@ from secrets import token_hex
 import django
 from django.conf import settings
 
-acts, database, *parts = sys.argv[1:]
+acts, database, more_settings, *parts = sys.argv[1:]
 settings.INSTALLED_APPS = [
     name for name in settings.INSTALLED_APPS if not name.startswith("readtrack.")
 ]
 settings.INSTALLED_APPS += parts
 settings.DATABASES["default"]["NAME"] = database
 settings.READTRACK = {
-    **settings.READTRACK, "NUMBERS": {"dimensions": ["device"], "funnels": True}, "RATE": (0, 10)
+    **settings.READTRACK,
+    "NUMBERS": {"dimensions": ["device"], "funnels": True},
+    "RATE": (0, 10),
+    **json.loads(more_settings),
 }
 django.setup()
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection
 from redis import Redis
 
@@ -69,6 +75,41 @@ def flush_all():
     assert not run.failed
 
 
+def view_page():
+    if "readtrack.networks" in parts:
+        from readtrack.networks import lookup
+
+        lookup.files().read()
+    post = Post.objects.get()
+    address = f"192.0.2.{post.view_count + 1}"  # each time another visitor
+    page = factories.browser(REMOTE_ADDR=address).get(f"/posts/{post.pk}/")
+    assert page.headers["X-Readtrack"].startswith("counted"), page.headers["X-Readtrack"]
+
+
+def forget_tenant():
+    try:
+        return call_command("readtrack", "forget-tenant", "blue", interactive=False)
+    except CommandError as error:
+        return str(error)
+
+
+def use():  # what parts offer
+    category = Category.objects.get()
+    user = factories.user(username=token_hex(8), is_staff=True, is_superuser=True)
+    browser = factories.browser()
+    browser.force_login(user)
+    subject = f"site.category:{category.pk}"
+    dots = browser.get("/readtrack/unread/", {"category": subject})
+    form = browser.get(f"/admin/site/post/{Post.objects.get().pk}/change/").text
+    looks.append({
+        "tenants": forget_tenant(),
+        "audience": browser.get(f"/admin/readtrack/readers/{subject}/").status_code,
+        "link": "Who has read it" in form,
+        "front_end": dots.json() if dots.status_code == 200 else dots.status_code,
+        "tables": sorted(connection.introspection.table_names()),
+    })
+
+
 def forget():
     call_command("migrate", "readtrack_numbers", "zero", verbosity=0)
 
@@ -100,11 +141,12 @@ def look():
         "has tables": any("numbers" in name for name in connection.introspection.table_names()),
         "doctor": [[finding.message, finding.hint] for finding in examine(["parts"])],
     }
-    if parts:
+    if "readtrack.numbers" in parts:
         from readtrack.numbers import reports as numbers_reports
 
         found["history"] = sum(point.views for point in numbers_reports.series(post, hours=2))
-        found["devices"] = numbers_reports.breakdown(post, "device")
+        for dimension in settings.READTRACK["NUMBERS"]["dimensions"]:
+            found[dimension] = numbers_reports.breakdown(post, dimension)
     looks.append(found)
 
 
@@ -115,6 +157,7 @@ print(json.dumps(looks))
 """
 
 NUMBERS = "readtrack.numbers"
+NETWORKS = "readtrack.networks"
 
 
 @pytest.fixture
@@ -124,18 +167,19 @@ def site(bare_forks: Forks, redis_url: str, redis: Redis, tmp_path: Path) -> Cal
     """
     redis.flushdb()
 
-    def run(acts: str, *parts: str) -> Any:
+    def run(acts: str, *parts: str, **more_settings: Any) -> Any:
         done = bare_forks.run(
             SITE,
             acts,
             str(tmp_path / "site.sqlite3"),
+            json.dumps(more_settings),
             *parts,
             DJANGO_SETTINGS_MODULE="tests.settings",
             DATABASE_URL="sqlite:///:memory:",
             READTRACK_TEST_REDIS_URL=redis_url,
         )
         assert done.code == 0, done.output
-        return json.loads(done.output)
+        return json.loads(done.output.splitlines()[-1])
 
     return run
 
@@ -153,7 +197,7 @@ def test_a_part_comes_and_goes(site: Callable[..., Any]) -> None:
     # History begins: what was viewed before is in the totals, and in no hour.
     [added, *_] = site("migrate flush_all view flush_all look lose_hashes view look", NUMBERS)
     assert (added["views"], added["in SQL"], added["is unread"]) == (3, 3, True)
-    assert (added["history"], added["devices"]) == (1, {"phone": 1})
+    assert (added["history"], added["device"]) == (1, {"phone": 1})
     assert set(added["keys"]) == TOTALS | HASHES
 
     # It is taken away between a view and the flush.
@@ -174,3 +218,57 @@ def test_a_part_comes_and_goes(site: Callable[..., Any]) -> None:
     assert (last["views"], last["in SQL"], last["is unread"]) == (6, 6, True)
     assert not last["has tables"]
     assert last["doctor"] == alone["doctor"]
+
+
+# What these parts answer while they are there.
+ANSWERS = {
+    "tenants": "Removed 0 keys of blue.",
+    "audience": 200,
+    "link": True,
+    "front_end": {"site.category:1": {"unread": True, "count": 1}},
+}
+
+
+def test_parts_without_tables_and_keys_come_and_go(site: Callable[..., Any]) -> None:
+    new = ["readtrack.audience", "readtrack.front_end", "readtrack.tenants"]
+    more = {
+        "PREFIX": "tests.support.tenants.the_tenant",
+        "MODELS": {"site.Post": {"read_state": True}},
+    }
+    [alone, before] = site("begin view flush_all look use", **more)
+    assert (alone["views"], alone["in SQL"], alone["is unread"]) == (1, 1, True)
+    assert (before["audience"], before["link"], before["front_end"]) == (404, False, 404)
+    assert before["tenants"] == "`forget-tenant` needs 'readtrack.tenants' in INSTALLED_APPS."
+
+    [added, used] = site("migrate view flush_all look use", *new, **more)
+    assert (added["views"], added["in SQL"], added["is unread"]) == (2, 2, True)
+    assert added["keys"] == alone["keys"]
+    used["front_end"] = used["front_end"]["categories"]
+    assert used == {**before, **ANSWERS}
+
+    [taken_away, after] = site("view flush_all look use", **more)
+    assert (taken_away["views"], taken_away["in SQL"], taken_away["is unread"]) == (3, 3, True)
+    assert (taken_away["keys"], taken_away["doctor"]) == (alone["keys"], alone["doctor"])
+    assert after == before
+
+
+def test_countries_are_known_while_the_files_of_networks_are_there(
+    site: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "countries.mmdb"
+    writer = MMDBWriter(ip_version=4)
+    writer.insert_network(IPSet(["192.0.2.0/24"]), {"country_code": "DE"})
+    writer.to_db_file(str(path))
+    more = {
+        "NUMBERS": {"dimensions": ["country"]},
+        "NETWORKS": {"databases": [str(path)]},
+        "DEBUG_HEADER": True,
+    }
+    [without] = site("begin view_page flush_all look", NUMBERS, **more)
+    assert (without["views"], without["history"], without["country"]) == (1, 1, {})
+    [added] = site("migrate view_page flush_all look", NUMBERS, NETWORKS, **more)
+    assert (added["views"], added["history"], added["country"]) == (2, 2, {"DE": 1})
+    [taken_away] = site("view_page flush_all look", NUMBERS, **more)
+    assert (taken_away["views"], taken_away["history"]) == (3, 3)
+    assert taken_away["country"] == {"DE": 1}
+    assert taken_away["doctor"] == without["doctor"]

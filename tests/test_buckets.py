@@ -1,7 +1,7 @@
 """Hours and minutes have the same names in all places, in UTC."""
 
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 
 import pytest
 from pytest_django import Settings
@@ -42,3 +42,12 @@ def test_the_last_minutes_come_oldest_first_with_the_running_one() -> None:
     at = datetime(2026, 1, 1, 1, 1, 59, tzinfo=timezone.utc)
     minutes = buckets.minute_buckets(3, until=at)
     assert minutes == ["202601010059", "202601010100", "202601010101"]
+
+
+def test_an_hour_is_counted_to_the_day_of_the_site_in_which_it_begins(settings: Settings) -> None:
+    settings.TIME_ZONE = "Asia/Kolkata"  # 5:30 hours ahead of UTC
+    before = datetime(2026, 1, 1, 18, 20, tzinfo=timezone.utc)  # 23:50 there
+    after = datetime(2026, 1, 1, 18, 40, tzinfo=timezone.utc)  # 0:10 there
+    days = [buckets.local_day_bucket(before), buckets.local_day_bucket(after)]
+    assert days == ["20260101", "20260102"]
+    assert buckets.local_days(before, after) == [date(2026, 1, 1), date(2026, 1, 2)]

@@ -15,6 +15,8 @@ from pytest_django import Settings
 from readtrack import reports, tracker
 from readtrack.management.subcommands.schedule import Enqueued
 from readtrack.models import FlushRun
+from readtrack.parts import Job
+from readtrack.scheduled import Claims
 from tests.support import factories
 
 pytestmark = [
@@ -33,8 +35,8 @@ def tasks() -> Any:
 def test_the_tasks_do_what_they_say() -> None:
     post = factories.post()
     tracker.record(factories.hit(f"site.post:{post.pk}"))
-    for name in ("flush_changed", "refresh_trending"):
-        result = getattr(tasks(), name).enqueue()
+    for job in ("flush-changed", "refresh-trending"):
+        result = tasks().run_job.enqueue(job)
         assert result.status == "SUCCESSFUL", result.errors
     post.refresh_from_db()
     assert post.view_count == 1
@@ -44,29 +46,32 @@ def test_the_tasks_do_what_they_say() -> None:
 def test_a_flush_of_everything_writes_what_no_list_of_changes_has(redis: Any) -> None:
     post = factories.post()
     tracker.record(factories.hit(f"site.post:{post.pk}"))
-    result = tasks().flush_views.enqueue()
+    result = tasks().run_job.enqueue("flush-views")
     assert result.status == "SUCCESSFUL", result.errors
     post.refresh_from_db()
     assert post.view_count == 1
 
 
+@pytest.mark.needs_parts("cluster")
 def test_a_flush_is_divided_into_tasks(settings: Settings) -> None:
-    settings.READTRACK = {"PARTITIONS": 16, "FLUSH_TASKS": 2}
+    settings.READTRACK = {"CLUSTER": {"partitions": 16, "flush_tasks": 2}}
     post = factories.post()
     tracker.record(factories.hit(f"site.post:{post.pk}"))
-    assert tasks().flush_changed.enqueue().status == "SUCCESSFUL"
+    assert tasks().run_job.enqueue("flush-changed").status == "SUCCESSFUL"
     post.refresh_from_db()
     assert post.view_count == 1
-    assert {*FlushRun.objects.values_list("part", flat=True)} == {"1/2", "2/2"}
+    assert {*FlushRun.objects.values_list("share", flat=True)} == {"1/2", "2/2"}
 
 
 def test_a_task_is_not_sent_while_the_one_before_waits_for_a_worker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    task = tasks().flush_changed.using(backend="waiting")
+    task = tasks().run_job.using(backend="waiting")
     backend = task.get_backend()
     monkeypatch.setattr(backend, "supports_get_result", True)
-    send = Enqueued(task)
+    claims = Claims(30.0)
+    job = Job("flush-changed", 60.0, lambda: None)
+    send = Enqueued(task, job, claims.put_back)
     send()
     send()
     [result] = backend.results
@@ -76,6 +81,20 @@ def test_a_task_is_not_sent_while_the_one_before_waits_for_a_worker(
     backend.clear()  # as a command that removes old results
     send()
     assert len(backend.results) == 1
+
+
+def test_a_job_whose_task_cannot_be_sent_is_due_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any) -> None:
+        raise OSError
+
+    task = tasks().run_job.using(backend="waiting")
+    monkeypatch.setattr(task.get_backend(), "enqueue", refuse)
+    claims = Claims(30.0)
+    job = Job("flush-changed", 60.0, lambda: None)
+    assert claims.due([job]) == [job]
+    with pytest.raises(OSError):  # noqa: PT011
+        Enqueued(task, job, claims.put_back)()
+    assert claims.due([job]) == [job]
 
 
 SITE_SETTINGS = """
@@ -110,7 +129,7 @@ schedule.send_signal(signal.SIGTERM)
 code = schedule.wait(timeout=60)
 call_command("db_worker", batch=True, interval=0.1, verbosity=0)
 post.refresh_from_db()
-tasks = {result.task_path.rpartition(".")[2]: result.status for result in DBTaskResult.objects.all()}
+tasks = {result.args_kwargs["args"][0]: result.status for result in DBTaskResult.objects.all()}
 print(json.dumps([code, post.view_count, tasks]))
 """
 
@@ -142,6 +161,5 @@ def test_a_worker_of_the_database_runs_what_the_schedule_sends(
     code, views, results = json.loads(done.stdout.splitlines()[-1])
     assert code == 0
     assert views == 1
-    assert results == dict.fromkeys(
-        ["flush_changed", "flush_views", "refresh_trending"], "SUCCESSFUL"
-    )
+    jobs = ["flush-changed", "flush-views", "refresh-trending"]
+    assert results == dict.fromkeys(jobs, "SUCCESSFUL")

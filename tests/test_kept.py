@@ -13,13 +13,13 @@ from django.test import modify_settings
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.flush import resets
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import user_id
 from readtrack.renames import follow, rename_model, rename_subject
 from readtrack.sql import renaming, subject_tables
-from readtrack.store import erasure, keys, repartitioning
+from readtrack.store import erasure, keys
 from readtrack.subjects import subject_of
 from tests.likes import keys as rows
 from tests.support import factories
@@ -47,7 +47,7 @@ def hour() -> str:
 
 
 def today() -> str:
-    return local_time.local_day_bucket(buckets.now())
+    return buckets.local_day_bucket(buckets.now())
 
 
 def table(name: str) -> Any:
@@ -203,14 +203,17 @@ def test_a_visitor_is_erased(redis: Redis) -> None:
     assert redis.exists(rows.unlike(user_id(2), subject))
 
 
+@pytest.mark.needs_parts("cluster")
 @pytest.mark.one_server("begins without partitions, which a cluster refuses")
 def test_keys_move_to_other_partitions(settings: Settings, redis: Redis) -> None:
-    settings.READTRACK = {"PARTITIONS": 1}
+    from readtrack.cluster import repartitioning
+
+    settings.READTRACK = {"CLUSTER": {"partitions": 1}}
     subjects = ["site.post:1", "site.post:2", "site.post:3"]
     for number, subject in enumerate(subjects, 1):
         keep(redis, subject, number)
     redis.set(rows.switch(""), 1)
-    settings.READTRACK = {"PARTITIONS": 16}
+    settings.READTRACK = {"CLUSTER": {"partitions": 16}}
     repartitioning.move(1)
     assert len({*map(keys.tag, subjects)}) > 1
     for number, subject in enumerate(subjects, 1):

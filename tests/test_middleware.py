@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from itertools import cycle
+from math import inf
+from random import Random
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +13,7 @@ from uuid import UUID
 
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import AnonymousUser, User
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.template import RequestContext, Template, engines
@@ -22,11 +25,12 @@ from django.views.generic.edit import DeletionMixin
 from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
-from readtrack import reports, tracker
+from readtrack import parts, reports, tracker
 from readtrack.flush.run import flush
 from readtrack.hits import visitors
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.store import clock, counting
+from readtrack.store.skips import skip_buffer
 from readtrack.subjects import subject_of
 from tests.site.models import Category, Manual, Post, Product
 from tests.site.urls import urlpatterns as site_urls
@@ -51,6 +55,62 @@ def recorded(redis: Redis) -> list[str]:
     """Returns the keys of views that counted and of categories that were read."""
     patterns = ("views:total:*", "views:hll:*", "viewed:*", "trending:bucket:*", "category:*")
     return [str(key) for pattern in patterns for key in redis.keys(pattern)]
+
+
+AGENTS = [
+    factories.BROWSER,
+    "Googlebot/2.1",
+    "ChatGPT-User/1.0",
+    "curl/8.5",
+    "",
+    "Chrome-Lighthouse",
+]
+
+
+def skips_of(request: Any, status: int, *, user: Any, steps: bool) -> dict[Any, int]:
+    """Returns what waits for Redis after a page that shows two posts and no count."""
+
+    def page(request: Any) -> HttpResponse:
+        request.user = user
+        request.readtrack.views.update({"site.post:1": None, "site.post:2": None})
+        if steps and parts.stages():
+            request.readtrack.steps["site.post:1", parts.stages()[0]] = None
+        return HttpResponse(status=status)
+
+    skip_buffer.clear()
+    skip_buffer.due = inf
+    ReadTrackMiddleware(page)(request)
+    return dict(skip_buffer.skips)
+
+
+def test_a_robot_is_skipped_at_once_as_by_all_steps(settings: Settings) -> None:
+    """Pages that explain themselves take all the steps."""
+    chance, given = Random(11), settings.READTRACK
+    found = set()
+    for number in range(150):
+        headers = {
+            "User-Agent": chance.choice(AGENTS),
+            "Sec-Purpose": chance.choice(["", "prefetch"]),
+        }
+        headers["Sec-Fetch-Dest"] = chance.choice(["document", "image"])
+        make = RequestFactory().generic
+        method, path = chance.choice(["GET", "GET", "POST", "HEAD"]), f"/?{number}"
+        user = chance.choice([None, AnonymousUser(), User()])
+        has_steps = chance.random() < 0.2
+        status = chance.choice([200, 200, 304, 404])
+        by_way = []
+        for explains in (False, True):
+            bots = {"more": ["curl"]}
+            settings.READTRACK = {**given, "DEBUG_HEADER": explains, "BOTS": bots}
+            if isinstance(user, User):
+                user.pk = 2 * number + explains
+            address = f"192.0.{2 + explains}.{number + 1}"
+            request: Any = make(method, path, headers=headers, REMOTE_ADDR=address)
+            by_way.append(skips_of(request, status, user=user, steps=has_steps))
+        assert by_way[0] == by_way[1]
+        found |= {field for _, field in by_way[0]}
+    assert {"method", "status", "prefetch", "embed", "bot", "agent", "bot:Googlebot"} <= found
+    skip_buffer.clear()
 
 
 def forget_windows(redis: Redis) -> None:
@@ -584,6 +644,7 @@ def test_a_flood_without_cookies_opens_few_windows(
     settings: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counting, "NEWCOMERS", 10)
+    settings.READTRACK = {**settings.READTRACK}  # forgets the packed commands of other tests
     post, browsers = factories.post(), [factories.browser() for _ in range(30)]
     for browser in browsers:
         browser.get(f"/posts/{post.pk}/")
@@ -840,7 +901,7 @@ def test_a_page_that_an_outer_middleware_makes_is_filled_in(settings: Settings, 
     assert anonymous.startswith("|")
 
 
-@pytest.mark.needs_parts("numbers", "script")
+@pytest.mark.needs_parts("front_end", "numbers", "script")
 def test_a_site_where_everybody_has_to_sign_in_has_public_pages(
     settings: Settings, redis: Redis
 ) -> None:
@@ -886,7 +947,7 @@ def test_a_site_without_authentication_counts_too(redis: Redis, settings: Settin
 def test_the_time_of_a_view_decides_its_buckets(redis: Redis, noon: datetime) -> None:
     post = factories.post()
     tracker.record(factories.hit(subject_of(post), at=noon))
-    assert redis.get(f"views:hour:2026112012:site.post:{post.pk}") == "1"
+    assert redis.hgetall(f"views:hours:site.post:{post.pk}") == {"2026112012": "1"}
     assert redis.get("views:hour:2026112012:site.post") == "1"
     assert redis.zscore("trending:bucket:202611201200", f"site.post:{post.pk}") == 1
 

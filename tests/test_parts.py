@@ -24,6 +24,8 @@ settings.INSTALLED_APPS = [
 ]
 settings.READTRACK = {
     "DIGEST": {"site": "https://example.com"},
+    "DOTS": {"queryset": "shop.visible"},
+    "FLUSH_TASKS": 4,
     "MODELS": {"site.Thread": {"read_state": "positions", "boards": ["board"]}},
 }
 django.setup()
@@ -88,6 +90,13 @@ def test_a_site_is_told_which_part_a_setting_a_subcommand_or_a_tag_needs(bare_fo
         "READTRACK['DIGEST'] has no effect: readtrack.digest is not installed.",
         "Add 'readtrack.digest' to INSTALLED_APPS, or leave the setting out.",
     ] in messages
+    hints = {msg: hint for _, msg, hint in messages}
+    assert hints["READTRACK['DOTS'] has no key 'queryset'."] == (
+        "Did you mean: FRONT_END['queryset'] (add 'readtrack.front_end' to INSTALLED_APPS)?"
+    )
+    assert hints["READTRACK has no setting 'FLUSH_TASKS'."] == (
+        "Did you mean: CLUSTER['flush_tasks'] (add 'readtrack.cluster' to INSTALLED_APPS)?"
+    )
     of_models = [(msg, hint[:46]) for number, msg, hint in messages if number == "readtrack.E046"]
     hint = "It needs 'readtrack.threads' in INSTALLED_APPS"
     assert of_models == [

@@ -50,7 +50,7 @@ def test_the_list_has_every_kind_of_name() -> None:
     assert found["reason"] == set(hit.REASONS)
     modules = {module.__name__ for module, _ in API.values()}
     assert {name for name in found["python"] if not name.startswith(tuple(modules))} == set()
-    assert found.keys() >= {"address", "check", "signal", "style", "task"}
+    assert found.keys() >= {"address", "check", "job", "signal", "style"}
 
 
 @pytest.fixture
@@ -83,9 +83,9 @@ def test_another_signature_is_a_name_that_is_gone(monkeypatch: pytest.MonkeyPatc
         ("commands", "show APP.MODEL:KEY", "show KEY", "command show APP.MODEL:KEY"),
         (
             "keys",
-            "`trending:top` | sorted set",
-            "`trending:top` | list",
-            "key trending:top, sorted set",
+            "`trending:list` | sorted set",
+            "`trending:list` | list",
+            "key trending:list, sorted set",
         ),
     ],
 )

@@ -4,14 +4,11 @@ from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
-from django.utils import timezone as zones
 from pytest_django import Settings
 
 from readtrack import subjects
-from readtrack.published import published_at
 from readtrack.registry import ModelOptions, registry
-from tests.site.models import Article, Gadget, Gizmo, Headline, Member, Page, Thread
-from tests.support import factories
+from tests.site.models import Gadget, Gizmo, Page
 
 
 def test_an_entry_has_a_value_for_each_option(settings: Settings) -> None:
@@ -35,26 +32,6 @@ def test_a_childs_entry_leaves_its_parents_news_as_they_are(settings: Settings) 
     settings.READTRACK = {"MODELS": {**parent, "site.Gizmo": {"news_for": []}}}
     assert subjects.news_links(Gizmo) == []
     assert [field.name for field in subjects.news_links(Gadget)] == ["category"]
-
-
-def test_a_model_names_its_field_of_publication_and_an_obvious_one_is_found(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert subjects.published_field(Article).name == "published_at"
-    assert subjects.published_field(Headline) is None
-    assert subjects.published_field(Thread) is None  # neither of its dates is an obvious one
-    settings.READTRACK = {"MODELS": {"site.Thread": {"published_field": "created"}}}
-    assert subjects.published_field(Thread).name == "created"
-    monkeypatch.setattr(Article, "published_field", "title")
-    assert subjects.published_field(Article) is None  # a check reports it
-
-
-@pytest.mark.django_db
-def test_a_child_has_its_parents_field_of_publication(settings: Settings) -> None:
-    settings.READTRACK = {"MODELS": {"auth.User": {"published_field": "date_joined"}}}
-    assert subjects.published_field(Member).name == "date_joined"
-    now = zones.now()
-    assert published_at(factories.user(date_joined=now)) == now
 
 
 def test_the_attributes_of_a_tracked_model_come_first(settings: Settings) -> None:

@@ -30,9 +30,9 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "db.sqlite3"}}
 CACHES = {"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "%(redis)s"}}
 INSTALLED_APPS = [
-    "django.contrib.contenttypes", "django.contrib.auth", "readtrack", "readtrack.numbers", "shop", "store",
+    "django.contrib.contenttypes", "django.contrib.auth", "readtrack", "readtrack.numbers", "readtrack.cluster", "shop", "store",
 ]
-READTRACK = {"TIMEOUT": 5.0, "PARTITIONS": %(partitions)d, "MODELS": {
+READTRACK = {"TIMEOUT": 5.0, "CLUSTER": {"partitions": %(partitions)d}, "MODELS": {
     %(product)r: {"counted": True},
 }}
 """

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from readtrack import buckets, reports, tracker
 from readtrack.schedule import readtrack_schedule
-from readtrack.tasks import flush_changed, flush_views, refresh_trending, run_job
+from readtrack.tasks import run_job
 from tests.support import factories
 from tests.support.celery_site import celery_site, celery_worker
 from tests.support.waiting import ENOUGH
@@ -37,8 +37,8 @@ def test_every_scheduled_task_exists_under_its_name(app: Celery) -> None:
 def test_the_tasks_do_what_they_say(app: Celery) -> None:
     post = factories.post()
     tracker.record(factories.hit(f"site.post:{post.pk}"))
-    for task in (flush_changed, flush_views, refresh_trending):
-        assert task.apply(throw=True).successful()
+    for job in ("flush-changed", "flush-views", "refresh-trending"):
+        assert run_job.apply((job,), throw=True).successful()
     post.refresh_from_db()
     assert post.view_count == 1
     assert [trend.obj for trend in reports.trending()] == [post]
@@ -70,14 +70,14 @@ def test_a_worker_runs_what_beat_sends(app: Celery) -> None:
 
     def note(sender: Any, **kwargs: Any) -> None:
         connections.close_all()  # of the worker's thread
-        if sender.name == entry["task"]:
+        if (sender.name, tuple(kwargs["args"])) == (entry["task"], entry["args"]):
             has_run.set()
 
     # By a signal, because Celery 5.3 keeps no result of a task that says `ignore_result`.
     task_postrun.connect(note)
     try:
         with celery_worker(app):
-            app.send_task(entry["task"], **entry["options"])
+            app.send_task(entry["task"], entry["args"], **entry["options"])
             assert has_run.wait(ENOUGH)
     finally:
         task_postrun.disconnect(note)
@@ -86,11 +86,12 @@ def test_a_worker_runs_what_beat_sends(app: Celery) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("only_changed", "interval"), [(True, 60), (False, 3600)])
-def test_a_part_expires_when_the_next_tick_comes(
-    app: Celery, settings: Settings, only_changed: bool, interval: int
+@pytest.mark.needs_parts("cluster")
+@pytest.mark.parametrize(("job", "interval"), [("flush-changed", 60), ("flush-views", 3600)])
+def test_a_share_expires_when_the_next_tick_comes(
+    app: Celery, settings: Settings, job: str, interval: int
 ) -> None:
-    settings.READTRACK = {"FLUSH_TASKS": 2}
+    settings.READTRACK = {"CLUSTER": {"partitions": 16, "flush_tasks": 2}}
     expiries: list[datetime] = []
 
     def note(headers: dict[str, Any], **kwargs: Any) -> None:
@@ -99,7 +100,7 @@ def test_a_part_expires_when_the_next_tick_comes(
     before = datetime.now(timezone.utc)
     before_task_publish.connect(note)
     try:
-        flush_views(only_changed=only_changed)
+        run_job(job)
     finally:
         before_task_publish.disconnect(note)
     after = datetime.now(timezone.utc)

@@ -174,7 +174,7 @@ def test_the_trending_list_can_be_computed_ahead(redis: Redis) -> None:
     for subject in (first, second, first):
         tracker.record(factories.hit(subject))
     assert tracker.refresh_trending() == 2
-    assert redis.zrange(keys.trending_top(keys.tag(first)), 0, 1, desc=True) == [first, second]
+    assert redis.zrange(keys.trending_list(keys.tag(first)), 0, 1, desc=True) == [first, second]
 
 
 @pytest.mark.parametrize(

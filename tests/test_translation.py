@@ -19,6 +19,8 @@ from readtrack.subjects import subject_of
 from tests.support import factories
 from tests.support.pseudo import OPEN, unmarked
 
+BUDGET = pytest.param(["budget"], marks=pytest.mark.needs_parts("metrics"))
+
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("pseudo")]
 
 
@@ -39,13 +41,14 @@ def test_dots_are_marked() -> None:
     assert ">⟦unread⟧<" in html
 
 
+@pytest.mark.needs_parts("front_end", "script")
 @pytest.mark.parametrize(
     ("path", "data"),
     [
         ("unread/", {}),
         ("unread/", {"category": ["x" * 10] * 201}),
         ("unread/", {"category": "no.model:1"}),
-        pytest.param("out/nonsense", {}, marks=pytest.mark.needs_parts("script")),
+        ("out/nonsense", {}),
     ],
 )
 def test_errors_of_the_endpoints_are_marked(path: str, data: dict[str, Any]) -> None:
@@ -68,7 +71,7 @@ def test_the_names_of_models_and_fields_in_the_admin_are_marked() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["flush"], ["doctor"], ["doctor", "--json"], ["budget"], ["erase", "1", "--by", "id"]],
+    [["flush"], ["doctor"], ["doctor", "--json"], ["erase", "1", "--by", "id"], BUDGET],
     ids=" ".join,
 )
 def test_commands_are_plain_english(words: list[str]) -> None:

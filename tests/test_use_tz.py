@@ -59,7 +59,7 @@ def test_a_site_flushes_and_shows_what_it_did(admin_client: Any) -> None:
     post.refresh_from_db()
     assert post.view_count == 1
     call_command("readtrack", "doctor")
-    assert "Last saved" in admin_client.get("/admin/readtrack/dashboard/").content.decode()
+    assert ">Saved " in admin_client.get("/admin/readtrack/dashboard/").content.decode()
     assert (
         run.started.strftime("%Y")
         in admin_client.get("/admin/readtrack/flushrun/").content.decode()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from demo_project.traffic.visitor import CURIOUS, appeal
 from readtrack import buckets
 from readtrack.hits.hit import Reason
-from readtrack.hits.stages import BINS, ENGAGED, READ, SEEN
+from readtrack.hits.stages import BINS, ENGAGED, READS, SEEN
 from readtrack.numbers import sources
 
 DAYS = 365
@@ -294,7 +294,7 @@ def _divide(
 
 def reading(story: Story, *, seen: int, engaged: int, reads: int) -> dict[str, int]:
     """Returns how many views of a story lasted how long, by the fields of readtrack's `reading`."""
-    fields = {SEEN: seen, ENGAGED: engaged, READ: reads}
+    fields = {SEEN: seen, ENGAGED: engaged, READS: reads}
     for seconds in BINS:
         if seconds < READING_TIME:
             fields[str(seconds)] = reads + round((engaged - reads) * (1 - seconds / READING_TIME))

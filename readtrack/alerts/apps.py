@@ -3,8 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from django.db import DatabaseError, transaction
+from django.utils.functional import lazy
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from readtrack.numerals import exact
 from readtrack.parts import AdminLink, Check, Job, PartConfig
 
 if TYPE_CHECKING:
@@ -52,10 +56,32 @@ class AlertsConfig(PartConfig):
         return (Job("send-alerts", INTERVAL, send_alerts),)
 
     def admin_links(self) -> Sequence[AdminLink]:
-        from readtrack.conf import conf
+        # Lazy, because it costs a query, and not everybody sees the link.
+        label = lazy(_label_of_link, str)()
+        url_name = "readtrack_alerts_alert_changelist"
+        return (AdminLink(label, url_name, is_of_site=True, is_state=True),)
 
-        label = _("Alerts: on") if conf.of_part("ALERTS") else _("Alerts: off")
-        return (AdminLink(label, "readtrack_alerts_alert_changelist", is_of_site=True),)
+
+def _label_of_link() -> str:
+    """Returns how many alerts are open; if there is none, whether anybody would be told."""
+    from readtrack.alerts import records
+    from readtrack.alerts.models import Alert
+    from readtrack.conf import conf
+    from readtrack.sql import databases, vendors
+
+    if not conf.of_part("ALERTS"):
+        return gettext("Alerts: off")
+    try:
+        with transaction.atomic(using=databases.of(Alert).alias):
+            count = len(records.open_alerts())
+    except DatabaseError as error:
+        if not vendors.is_missing_table(error):
+            raise
+        return gettext("Alerts")  # a page does not fail for want of a migration
+    if not count:
+        return gettext("Alerts: on")
+    text = ngettext("%(count)s open alert", "%(count)s open alerts", count)
+    return text % {"count": exact(count)}
 
 
 def send_alerts() -> None:

@@ -3,20 +3,20 @@
 The minutes are those of the trending list.
 """
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from readtrack import buckets
 from readtrack.alerts.keys import since
-from readtrack.store import keys, scripts
+from readtrack.numbers import recent_minutes
+from readtrack.numbers.live_counters import totals_and_hours
+from readtrack.numbers.usual_now import HOURS, MINUTES
+from readtrack.store import keys, scripts, trending
 from readtrack.store.scripts import Call
 
-MINUTES = 60  # that are read; Redis keeps them a little longer
 NEWEST = 3  # minutes in which a subject has to be viewed, to be looked at
 MOST = 500  # subjects that are looked at in each of these minutes and partitions, at most
-HOURS = 23  # whole hours that are read
 
 
 def watched_since(*, at: datetime) -> datetime:
@@ -38,11 +38,13 @@ def viewed_now(*, at: datetime) -> list[str]:
 
     Raises redis.RedisError.
     """
+    minutes = buckets.minute_buckets(NEWEST, until=at)
     calls = []
     for tag in keys.tags():
-        for minute in buckets.minute_buckets(NEWEST, until=at):
-            bucket = keys.trending_bucket(tag, minute)
-            calls.append(Call("ZREVRANGE", [bucket], (0, MOST - 1), scripts.names))
+        calls += [
+            Call("ZREVRANGE", [name], (0, MOST - 1), scripts.names)
+            for name in trending.keys_of_minutes(tag, minutes)
+        ]
     subjects: dict[str, None] = {}
     for names in scripts.run_all(*calls, patient=True):
         subjects.update(dict.fromkeys(names))
@@ -54,41 +56,26 @@ def by_minute(subjects: Sequence[str], *, at: datetime) -> dict[str, list[int]]:
 
     Raises redis.RedisError.
     """
-    portions = scripts.parted(subjects)
-    calls = []
-    for portion in portions:
-        tag = keys.tag(portion[0])
-        for minute in buckets.minute_buckets(MINUTES, until=at):
-            bucket = keys.trending_bucket(tag, minute)
-            calls.append(Call("ZMSCORE", [bucket], portion, _numbers))
-    answers = iter(scripts.run_all(*calls, patient=True))
-    views: defaultdict[str, list[int]] = defaultdict(list)
-    for portion in portions:
-        for _ in range(MINUTES):
-            for subject, number in zip(portion, next(answers), strict=True):
-                views[subject].append(number)
-    return dict(views)
+    views: dict[str, list[int]] = {}
+    calls = recent_minutes.by_minute(subjects, MINUTES, at=at)
+    for found in scripts.run_all(*calls, patient=True):
+        views.update(found)
+    return views
 
 
-def by_hour(subjects: Sequence[str], *, at: datetime) -> dict[str, dict[int, int]]:
+def hours_before(at: datetime) -> range:
+    """Returns the last HOURS whole hours before that of the time (since 1970)."""
+    present = buckets.hour_index(at)
+    return range(present - HOURS, present)
+
+
+def by_hour(subjects: Sequence[str], *, at: datetime) -> dict[str, Mapping[int, int]]:
     """Returns the views of each subject in each of the last HOURS whole hours, by hour (since 1970).
 
     Raises redis.RedisError.
     """
-    present = buckets.hour_index(at)
-    hours = range(present - HOURS, present)
-    names = [buckets.hour_bucket(buckets.hour_start(hour)) for hour in hours]
-    calls = []
-    for subject in subjects:
-        hour_keys = [keys.hour(name, subject) for name in names]
-        calls.append(Call("MGET", hour_keys, (), _numbers))
-    answers = scripts.run_all(*calls, patient=True)
-    return {
-        subject: dict(zip(hours, numbers, strict=True))
-        for subject, numbers in zip(subjects, answers, strict=True)
-    }
-
-
-def _numbers(answer: Sequence[Any]) -> list[int]:
-    """Returns the numbers in an answer, 0 for what is missing."""
-    return [int(number or 0) for number in answer]
+    hours = hours_before(at)
+    views: dict[str, Mapping[int, int]] = {}
+    for found in scripts.run_all(*totals_and_hours(subjects, hours), patient=True):
+        views.update({subject: live.views_by_hour for subject, live in found.items()})
+    return views

@@ -12,7 +12,7 @@ from django.db.models import F
 
 from readtrack import buckets
 from readtrack.alerts.models import Alert, AlertDelivery
-from readtrack.published import value_of_time
+from readtrack.numbers.published import value_of_time
 from readtrack.sql import databases
 from readtrack.subjects import subject_column
 

@@ -11,7 +11,7 @@ from django.urls import NoReverseMatch, reverse
 
 from readtrack import buckets
 from readtrack.access import numbers_url
-from readtrack.alerts import conditions, minutes, records
+from readtrack.alerts import conditions, day_before, minutes, records
 from readtrack.alerts.models import Alert
 from readtrack.alerts.options import alert_settings
 from readtrack.alerts.records import Sighting
@@ -19,13 +19,24 @@ from readtrack.conf import logger
 from readtrack.doctor import findings, measurements
 from readtrack.doctor.wording import duration
 from readtrack.lines import one_line
+from readtrack.numbers.published import published_at
 from readtrack.numbers.reports.time_series import merged
 from readtrack.numbers.reports.usual_views import rated
 from readtrack.numbers.site_address import absolute
 from readtrack.numbers.sql import history, usual
-from readtrack.numbers.sql.usual import NOTHING, AskedUsual, Bands, at_age, name_of_week
+from readtrack.numbers.sql.usual import NOTHING, AskedUsual, Bands, name_of_week
 from readtrack.numbers.sql.usual_week import slot_of
-from readtrack.published import published_at
+from readtrack.numbers.usual_now import (
+    MINUTES,
+    DayBefore,
+    Excess,
+    Kind,
+    Story,
+    kind_of,
+    levels_of,
+    names_of_kind,
+    story_of,
+)
 from readtrack.sql import runs
 from readtrack.store import connection, counters, keys, scripts
 from readtrack.subjects import counted_models, label_of, subject_of, subjects_by_model
@@ -33,7 +44,6 @@ from readtrack.texts import line_of
 
 TRIES = 3  # after which Redis is gone
 PAUSE = 5.0  # seconds between two tries
-Kind = Alert.Kind
 
 
 @dataclass(slots=True)
@@ -52,10 +62,12 @@ def look(*, at: datetime) -> Seen:
     if problem:
         # It is why flushes are late, so nothing else is looked at.
         seen.sightings.append(
-            Sighting(Kind.REDIS, details=problem, url=_address("readtrack_dashboard_changelist"))
+            Sighting(
+                Alert.Kind.REDIS, details=problem, url=_address("readtrack_dashboard_changelist")
+            )
         )
         return seen
-    seen.over += [alert for alert in alerts if alert.kind == Kind.REDIS]
+    seen.over += [alert for alert in alerts if alert.kind == Alert.Kind.REDIS]
     _look_at_flushes(seen, alerts, at=at)
     try:
         _look_at_views(seen, alerts, at=at)
@@ -95,7 +107,7 @@ def _look_at_flushes(seen: Seen, alerts: Sequence[Alert], *, at: datetime) -> No
     """Sees whether flushes are late. Before the first flush nothing is said."""
     flushes = measurements.flushes()
     if not _are_late(flushes, alerts, at=at):
-        seen.over += [alert for alert in alerts if alert.kind == Kind.FLUSH]
+        seen.over += [alert for alert in alerts if alert.kind == Alert.Kind.FLUSH]
         return
     details = "No flush has succeeded yet."
     if flushes.age is not None:
@@ -103,14 +115,14 @@ def _look_at_flushes(seen: Seen, alerts: Sequence[Alert], *, at: datetime) -> No
     if flushes.last_error:
         details += f" The last one failed: {flushes.last_error}"
     address = _address("readtrack_flushrun_changelist")
-    seen.sightings.append(Sighting(Kind.FLUSH, details=one_line(details), url=address))
+    seen.sightings.append(Sighting(Alert.Kind.FLUSH, details=one_line(details), url=address))
 
 
 def _are_late(flushes: measurements.Flushes, alerts: Sequence[Alert], *, at: datetime) -> bool:
     """Returns True if flushes are late, and not because Redis was gone a moment ago."""
-    if not flushes.has_run or any(alert.kind == Kind.REDIS for alert in alerts):
+    if not flushes.has_record or any(alert.kind == Alert.Kind.REDIS for alert in alerts):
         return False
-    redis_came_back = records.last_end(Kind.REDIS)
+    redis_came_back = records.last_end(Alert.Kind.REDIS)
     if redis_came_back is not None and at - redis_came_back <= runs.late_after():
         return False
     return flushes.age is None or flushes.age > runs.late_after()
@@ -137,9 +149,9 @@ def _look_at_site(seen: Seen, alerts: Sequence[Alert], *, week: Bands, at: datet
     shortfall = conditions.shortfall_of(site, divisor=divisor)
     if shortfall:
         address = _address("readtrack_dashboard_changelist")
-        seen.sightings.append(Sighting(Kind.SITE, url=address, **shortfall._asdict()))
+        seen.sightings.append(Sighting(Alert.Kind.SITE, url=address, **shortfall._asdict()))
     if conditions.is_site_back(site, divisor=divisor):
-        seen.over += [alert for alert in alerts if alert.kind == Kind.SITE]
+        seen.over += [alert for alert in alerts if alert.kind == Alert.Kind.SITE]
 
 
 def _views_of_hours(hours: range) -> list[int]:
@@ -164,7 +176,7 @@ def stories_from(*, at: datetime) -> datetime | None:
 
 def _told_from(watched_since: datetime) -> datetime:
     """Returns from when on stories are told, if Redis has been watched since that time."""
-    return watched_since + conditions.MINUTES * buckets.MINUTE
+    return watched_since + MINUTES * buckets.MINUTE
 
 
 def _look_at_stories(seen: Seen, alerts: Sequence[Alert], *, week: Bands, at: datetime) -> None:
@@ -175,11 +187,9 @@ def _look_at_stories(seen: Seen, alerts: Sequence[Alert], *, week: Bands, at: da
     times = alert_settings().story
     least = alert_settings().least
     sightings = []
-    going_on = set()  # subjects about which an alert is not over
+    stories = {}
     for obj, story in _stories(week, since=since, at=at):
-        subject = subject_of(obj)
-        if not conditions.is_story_over(story, times=times, least=least):
-            going_on.add(subject)
+        stories[subject_of(obj)] = story
         excess = conditions.excess_of(story, times=times, least=least)
         if excess:
             sightings.append(_sighting(obj, excess))
@@ -187,13 +197,23 @@ def _look_at_stories(seen: Seen, alerts: Sequence[Alert], *, week: Bands, at: da
     sightings.sort(key=lambda sighting: sighting.views or 0, reverse=True)
     seen.sightings += sightings
     for alert in alerts:
-        if alert.kind == Kind.STORY and alert.subject not in going_on:
+        if alert.kind == Alert.Kind.STORY and _is_over(alert, stories.get(alert.subject)):
             seen.over.append(alert)
 
 
-def _sighting(obj: Model, excess: conditions.Excess) -> Sighting:
+def _is_over(alert: Alert, story: Story | None) -> bool:
+    """Returns True if an alert about a story is over; None is a story that is hardly viewed now."""
+    if story is None:
+        return True
+    settings = alert_settings()
+    return conditions.is_story_over(
+        story, minutes=alert.minutes or 0, times=settings.story, least=settings.least
+    )
+
+
+def _sighting(obj: Model, excess: Excess) -> Sighting:
     return Sighting(
-        Kind.STORY,
+        Alert.Kind.STORY,
         subject=subject_of(obj),
         title=line_of(obj),
         url=_with_site(numbers_url(obj)),
@@ -201,7 +221,7 @@ def _sighting(obj: Model, excess: conditions.Excess) -> Sighting:
     )
 
 
-def _stories(week: Bands, *, since: datetime, at: datetime) -> list[tuple[Model, conditions.Story]]:
+def _stories(week: Bands, *, since: datetime, at: datetime) -> list[tuple[Model, Story]]:
     """Returns the stories that are viewed now and may be told or end an alert, with their numbers.
 
     `since` is since when Redis has its minutes and hours.
@@ -212,48 +232,36 @@ def _stories(week: Bands, *, since: datetime, at: datetime) -> list[tuple[Model,
     if not viewed:
         return []
     objs = {subject_of(obj): obj for obj in _objects(viewed)}
-    bands = _bands_by_subject([*objs.values()], at=at)
-    hours = minutes.by_hour([*objs], at=at)
-    levels = conditions.levels_of(week)
+    kinds = _kinds([*objs.values()], at=at)
+    hours = day_before.by_hour(objs, watched_since=since, at=at)
+    levels = levels_of(week)
     stories = []
     for subject, obj in objs.items():
-        published = published_at(obj)
-        counted_since = since if published is None else max(since, published)
-        story = conditions.story_of(
+        views_by_hour = hours[subject]
+        story = story_of(
             viewed[subject],
-            bands.get(subject, {}),
+            kinds.get(subject, Kind()),
             levels=levels,
-            hours=_from(counted_since, hours[subject]),
-            age=None if published is None else (at - published) / buckets.HOUR,
+            day_before=DayBefore(sum(views_by_hour.values()), [*views_by_hour]),
+            published=published_at(obj),
             at=at,
         )
         stories.append((obj, story))
     return stories
 
 
-def _from(since: datetime, hours: Mapping[int, int]) -> dict[int, int]:
-    """Returns the views of those of the hours (since 1970) that begin at that time or later."""
-    return {hour: number for hour, number in hours.items() if buckets.hour_start(hour) >= since}
-
-
 def _objects(subjects: Mapping[str, Any]) -> Iterator[Model]:
-    """Yields the objects of these subjects that the site shows. Makes a query for each model."""
+    """Yields the objects of `subjects` that the site shows. Makes a query for each model."""
     for model, subjects_by_pk in subjects_by_model(subjects).items():
         yield from model._default_manager.filter(pk__in=[*subjects_by_pk])
 
 
-def _bands_by_subject(objs: Sequence[Model], *, at: datetime) -> dict[str, Bands]:
-    """Returns the usual views by age of the kind of each object, as far as they are known."""
+def _kinds(objs: Sequence[Model], *, at: datetime) -> dict[str, Kind]:
+    """Returns what is usual for the kind of each object, as far as that is known."""
     candidates = rated(objs)
-    names = {name for one in candidates.values() for name in one.names.values()}
+    names = {name for one in candidates.values() for name in names_of_kind(one)}
     stored = usual.stored(AskedUsual([*names])).bands
-    bands: dict[str, Bands] = {}
-    for subject, one in candidates.items():
-        age = max(conditions.FIRST_HOUR, (at - one.published) / buckets.HOUR)
-        for name in one.names.values():
-            if subject not in bands and at_age(stored.get(name, {}), age) is not None:
-                bands[subject] = stored[name]
-    return bands
+    return {subject: kind_of(one, stored, at=at) for subject, one in candidates.items()}
 
 
 def _address(view_name: str) -> str:

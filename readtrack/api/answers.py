@@ -62,7 +62,7 @@ def _answer(question: Question, user: Any, texts: Mapping[str, str]) -> dict[str
         raise not_known("There are no such numbers for this period and these filters.")
     table_names, row_limit = _needed(question, asked.scope, table_name)
     data = load(
-        asked.scope, table_names, has_notes=asked.sees_all, obj=asked.obj, row_limit=row_limit
+        asked.scope, table_names, sees_all=asked.sees_all, obj=asked.obj, row_limit=row_limit
     )
     check_interval(texts, data.scope)
     table = tables.table_named(table_name, data)
@@ -89,9 +89,9 @@ def _needed(question: Question, scope: Scope, table_name: str) -> tuple[list[str
 
     Beside totals it is said which object has the largest share of the views.
     """
-    if question.has_totals and not scope.values and "object" not in scope.chosen:
-        return [table_name, "most-viewed"], 1
-    return [table_name], 0
+    if not question.has_totals or scope.values or "object" in scope.chosen:
+        return [table_name], 0
+    return [table_name, "most-viewed"], 1
 
 
 def _answer_of_part(

@@ -94,7 +94,8 @@ COMMON: Mapping[str, Parameter] = {
             "compare",
             "choice",
             "What the period is compared with: the period `before`, the same days a `week` or a"
-            " `year` earlier, or `none`.",
+            " `year` earlier, or `none`. Without it a single day is compared with the day a week"
+            " earlier, and a longer period with the one before.",
             lambda: [*COMPARISONS],
         ),
         Parameter(

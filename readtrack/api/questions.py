@@ -166,7 +166,7 @@ QUESTIONS: Sequence[Question] = (
         lambda texts: "funnel",
         ("title", "count", "before", "change", "rate", "step_rate"),
         common=(*DAYS, "compare", "object", *FILTERS, "limit"),
-        is_offered=lambda: bool(numbers_options().funnel),
+        is_offered=lambda: bool(parts.stages()),
     ),
     Question(
         "groups",

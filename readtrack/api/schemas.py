@@ -50,8 +50,8 @@ PERIOD = _object(
         "compared_until": {
             **_TIME,
             "type": ["string", "null"],
-            "description": "The end of the part that is compared: that of yesterday, or of today alone"
-            " that of the last whole hour. None if nothing is compared.",
+            "description": "The end of the part that is compared: that of yesterday, or of today"
+            " alone that of the last whole hour. None if nothing is compared.",
         },
         "compared_with": {"anyOf": [_ENDS, {"type": "null"}]},
     }

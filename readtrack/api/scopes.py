@@ -12,12 +12,14 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.db.models import Model
 
-from readtrack import buckets, local_time
-from readtrack.access import is_author, may_view_numbers, may_view_report_of
+from readtrack import buckets
+from readtrack.access import is_author, may_view_numbers
 from readtrack.api.errors import bad_parameter, not_allowed, not_found
+from readtrack.numbers import local_time
+from readtrack.numbers.access import may_view_report_of
 from readtrack.numbers.objects import with_links
+from readtrack.numbers.published import published_at
 from readtrack.numbers.scope import DEFAULT_PERIOD, Scope
-from readtrack.published import published_at
 from readtrack.sql import databases
 from readtrack.subjects import (
     counted_models,

@@ -8,9 +8,8 @@ from readtrack.conf import cached_setting, conf, with_defaults
 class BufferOptions(NamedTuple):
     """The keys of BUFFER, their types and their defaults."""
 
-    # fmt: off
-    seconds: int = 0  # seconds that views wait in a process, to be sent together; 0: each page sends its own
-    # fmt: on
+    #: Seconds that views wait in a process, to be sent together; 0: each page sends its own.
+    seconds: int = 0
 
 
 @cached_setting(maxsize=1)

@@ -36,8 +36,7 @@ from readtrack.conf import conf, logger, register_at_fork
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import NO_OUTCOME, Hit, Outcome, Reason
 from readtrack.store import clock, day_keys, keys, scripts
-from readtrack.store.circuit import SilentError, ask_anyway, fail_open
-from readtrack.store.cluster import REFUSAL
+from readtrack.store.circuit import REFUSAL, SilentError, ask_anyway, fail_open
 from readtrack.store.connection import ResponseError
 from readtrack.store.scripts import Call
 from readtrack.store.sending import Sending
@@ -315,7 +314,7 @@ class HitBuffer(Sending):
         """Returns True if no hit of the batch has to be sent as Waiting."""
         # The first hit decides for all: if one is Waiting, all are, and the first is the oldest.
         first = self._batch[0]
-        if conf.PARTITIONS > 1 or isinstance(first, Waiting):
+        if keys.is_divided() or isinstance(first, Waiting):
             return False
         # An older hit counts in the rate of its own time, which only Waiting can do.
         return with_names(first).at >= rate_window_ago()

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from readtrack import parts
 from readtrack.buffer import batch
 from readtrack.buffer.batch import Entry, PlainView
-from readtrack.conf import conf
 from readtrack.hits.hit import Hit, Outcome
 from readtrack.store import clock, day_keys, keys, recording
 from readtrack.store.counting import count_views
@@ -45,7 +44,7 @@ class Waiting:
             view_groups=view_groups,
             upkeep=[*_upkeep_of_day(hit), *part_calls],
             skips_key="" if hit.is_report else key_of(hit.at),
-            rate=recording.rate(hit, 1) if conf.PARTITIONS > 1 else None,
+            rate=recording.rate(hit, 1) if keys.is_divided() else None,
             take_back=recording.rate(hit, -1) if recording.takes_back(hit) else None,
         )
 
@@ -69,7 +68,7 @@ class Waiting:
         Otherwise the hits of several minutes would count as if they came at once.
         """
         counting: Call[Any] | None = self.view_groups[0].call
-        if conf.PARTITIONS > 1:
+        if keys.is_divided():
             counting = self.rate
         if counting is None:  # the rate has counted the hit already
             return

@@ -23,7 +23,7 @@ def check_cache() -> list[checks.CheckMessage]:
                 " local.py, has replaced the whole dict by CACHES = …, and needs the line, too."
                 " LOCATION is a URL such as 'redis://127.0.0.1:6379/0', 'rediss://…' with TLS, or"
                 " 'unix:///run/redis.sock'. One server, replicas beside it and Sentinel can be"
-                " used, and a Redis Cluster with READTRACK['PARTITIONS'] above 1. Caches of"
+                " used, and a Redis Cluster with 'readtrack.cluster'. Caches of"
                 " Django itself, django-valkey and django-cachex can be used, too; readtrack makes"
                 " connections of its own to their servers."
             ),

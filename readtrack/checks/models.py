@@ -51,8 +51,7 @@ def check_options() -> list[checks.CheckMessage]:
             f"READTRACK['MODELS']['{label}'] {problem.predicate}.",
             hint=(
                 f"{problem.guess}Give a dict with one or more of 'counted': True,"
-                " 'news_for': ['field'], 'news_author': 'field', 'published_field': 'field',"
-                " 'publication_notes': 3,"
+                " 'news_for': ['field'], 'news_author': 'field',"
                 " 'is_news': 'path.of.function', 'read_state': True or the name of a form."
             ),
             id="readtrack.E046",
@@ -77,15 +76,13 @@ def _problems(entry: Any) -> Iterator[_Problem]:
     yield from _unknown_options(entry)
     if not isinstance(entry.get("counted", False), bool):
         yield _Problem(f"has 'counted': {entry['counted']!r}")
-    for name in ("news_author", "published_field", "is_news"):
+    for name in ("news_author", "is_news"):
         if not isinstance(entry.get(name, ""), str):
             yield _Problem(f"has '{name}': {entry[name]!r}")
-    if type(entry.get("publication_notes", 0)) is not int:
-        yield _Problem(f"has 'publication_notes': {entry['publication_notes']!r}")
     form = entry.get("read_state", False)
     if not isinstance(form, bool) and form not in by_model.names():
         part = shipped.part_of_form(str(form))
-        guess = _needs(part) if part else _did_you_mean(str(form), by_model.names())
+        guess = _guess(str(form), by_model.names(), part=part)
         yield _Problem(f"has 'read_state': {form!r}", guess)
 
 
@@ -95,13 +92,17 @@ def _unknown_options(entry: Mapping[Any, Any]) -> Iterator[_Problem]:
     for name in entry:
         if name not in known_keys:
             part = shipped.part_of_model_option(str(name))
-            guess = _needs(part) if part else _did_you_mean(str(name), known_keys)
+            guess = _guess(str(name), known_keys, part=part)
             yield _Problem(f"has {name!r}, which is no option", guess)
 
 
-def _needs(part: str) -> str:
-    """Returns the sentence that the part is needed."""
-    return f"It needs '{part}' in INSTALLED_APPS. "
+def _guess(name: str, valid_names: Iterable[str], *, part: str) -> str:
+    """Returns the sentence that the part is needed, to which the name belongs. Without a part, it
+    is the question whether another name was meant.
+    """
+    if part:
+        return f"It needs '{part}' in INSTALLED_APPS. "
+    return _did_you_mean(name, valid_names)
 
 
 def _did_you_mean(name: str, valid_names: Iterable[str]) -> str:

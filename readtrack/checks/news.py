@@ -1,4 +1,4 @@
-"""Checks of the fields and relations that models and `MODELS` name: of news and of publication."""
+"""Checks of the fields and relations that models and `MODELS` name for news."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -25,83 +25,70 @@ def check_fields() -> list[checks.CheckMessage]:
     """Checks that `news_fields` and `news_author` name fields of the model."""
     return [
         checks.Error(
-            f"{where} names '{name}', which is no field of it.",
+            f"{named.where} names '{named.name}', which is no field of it.",
             hint="Name its fields: in news_fields any, in news_author a foreign key.",
             id="readtrack.E009",
         )
-        for where, model, name in _named_fields()
-        if not _has_field(model, name)
+        for named in _fields_of_news()
+        if not _has_field(named.model, named.name)
     ]
 
 
-def _named_fields() -> Iterator[tuple[str, type[Model], str]]:
-    """Yields each field that a model or MODELS names: where, the model, and the field's name."""
+class NamedField(NamedTuple):
+    """A name of a field, which the site gives."""
+
+    where: str  # the attribute of the model, or the key of the setting
+    model: type[Model]
+    name: str
+
+
+def _fields_of_news() -> Iterator[NamedField]:
+    """Yields each name in a `news_fields` or a `news_author`."""
     for model in subjects.tracked_models():
-        label = model._meta.label
         for name in model.news_fields:
-            yield f"{label}.news_fields", model, name
+            yield NamedField(f"{model._meta.label}.news_fields", model, name)
         if model.news_author:
-            yield f"{label}.news_author", model, model.news_author
-    for label, other, entry in _entries():
-        author = entry.get("news_author")
+            yield NamedField(f"{model._meta.label}.news_author", model, model.news_author)
+    for entry in _entries():
+        author = entry.options.get("news_author")
         if author and isinstance(author, str):
-            yield f"READTRACK['MODELS']['{label}']['news_author']", other, author
+            yield NamedField(entry.where("news_author"), entry.model, author)
 
 
-def _entries() -> Iterator[tuple[str, type[Model], dict[str, Any]]]:
-    """Yields the label, the model and the options of each entry of MODELS.
+class Entry(NamedTuple):
+    """An entry of MODELS."""
 
-    Those that are wrong as a whole are left out, because another check reports them.
+    label: str
+    model: type[Model]
+    options: dict[str, Any]
+
+    def where(self, option: str) -> str:
+        """Returns where in the settings the option is."""
+        return f"READTRACK['MODELS']['{self.label}']['{option}']"
+
+
+def _entries() -> Iterator[Entry]:
+    """Yields the entries of MODELS. Those that are wrong as a whole are left out, because another
+    check reports them.
     """
-    for label, entry in conf.MODELS.items():
+    for label, options in conf.MODELS.items():
         model = subjects.model_with_label(str(label))
-        if model is not None and isinstance(entry, dict):
-            yield str(label), model, entry
-
-
-def check_published_fields() -> list[checks.CheckMessage]:
-    """Checks that `published_field` names a date of the model."""
-    messages: list[checks.CheckMessage] = []
-    for where, model, name in _published_fields():
-        dates = [field.name for field in model._meta.concrete_fields if subjects.is_date(field)]
-        if name in dates:
-            continue
-        meant = get_close_matches(name, dates, n=1)
-        guess = f"Did you mean '{meant[0]}'? " if meant else ""
-        messages.append(
-            checks.Error(
-                f"{where} names '{name}', which is no date of it.",
-                hint=f"{guess}Name a DateField or a DateTimeField of the model.",
-                id="readtrack.E065",
-            )
-        )
-    return messages
-
-
-def _published_fields() -> Iterator[tuple[str, type[Model], str]]:
-    """Yields each `published_field`: where it is, the model, and the name that it gives."""
-    for model in subjects.tracked_models():
-        if model.published_field:
-            yield f"{model._meta.label}.published_field", model, model.published_field
-    for label, other, entry in _entries():
-        name = entry.get("published_field")
-        if name and isinstance(name, str):
-            yield f"READTRACK['MODELS']['{label}']['published_field']", other, name
+        if model is not None and isinstance(options, dict):
+            yield Entry(str(label), model, options)
 
 
 def check_rules() -> list[checks.CheckMessage]:
     """Checks that each `is_news` in MODELS names a function that exists."""
     messages: list[checks.CheckMessage] = []
-    for label, _model, entry in _entries():
-        path = entry.get("is_news")
+    for entry in _entries():
+        path = entry.options.get("is_news")
         if not path or not isinstance(path, str):
             continue
         problem = function_problem(path)
         if problem:
-            where = f"READTRACK['MODELS']['{label}']['is_news']"
             messages.append(
                 checks.Error(
-                    f"{where} names '{path}', which is no function: {problem}.",
+                    f"{entry.where('is_news')} names '{path}', which is no function: {problem}.",
                     hint="Give the path of a function that takes a row, and returns True for news.",
                     id="readtrack.E054",
                 )
@@ -144,10 +131,9 @@ def _declarations() -> Iterator[Declaration]:
         # A model may lack the fields that Tracked names by default.
         if tracked.news_for is not Tracked.news_for:
             yield Declaration(f"{tracked._meta.label}.news_for", tracked, tracked.news_for)
-    for label, model, entry in _entries():
-        if "news_for" in entry:
-            where = f"READTRACK['MODELS']['{label}']['news_for']"
-            yield Declaration(where, model, entry["news_for"])
+    for entry in _entries():
+        if "news_for" in entry.options:
+            yield Declaration(entry.where("news_for"), entry.model, entry.options["news_for"])
 
 
 def _relations(model: type[Model]) -> list[str]:
@@ -161,11 +147,13 @@ def _guess(declaration: Declaration) -> str:
     if not isinstance(declaration.relation_names, (list, tuple)):
         return ""
     relations = _relations(declaration.model)
-    meant = []
+    resembling = []
     for name in declaration.relation_names:
         if name not in relations:
-            meant += get_close_matches(str(name), relations, n=1)
-    return f"Did you mean: {', '.join(meant)}? " if meant else ""
+            resembling += get_close_matches(str(name), relations, n=1)
+    if not resembling:
+        return ""
+    return f"Did you mean: {', '.join(resembling)}? "
 
 
 def _problems(declaration: Declaration) -> list[str]:

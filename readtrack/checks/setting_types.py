@@ -5,12 +5,12 @@ from difflib import get_close_matches
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
-from django.apps import apps
+from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core import checks
 
 from readtrack import parts, shipped
-from readtrack.conf import TYPES, Path, conf, keys_of, site_settings
+from readtrack.conf import ANNOTATIONS, Path, conf, key_class, site_settings
 from readtrack.renamed import RENAMED
 
 
@@ -74,7 +74,7 @@ def _is_list_of_paths(value: Any) -> bool:
 A_DICT = Expected("a dict", _is_dict)
 # By the annotation of a setting, or of one of its keys. An annotation of `Literal` lists its values
 # itself.
-EXPECTED: Mapping[Any, Expected] = {
+EXPECTED_BY_ANNOTATION: Mapping[Any, Expected] = {
     int: Expected("a whole number, at least 0", _is_whole_number),
     float: Expected("a number above 0", _is_positive_number),
     bool: Expected("True or False", _is_boolean),
@@ -92,47 +92,51 @@ EXPECTED_BY_SETTING: Mapping[str, Expected] = {
 }
 
 
-def _expected(name: str) -> Expected:
+def _expected_of_setting(name: str) -> Expected:
     """Returns what the value of the setting has to be."""
     if name in EXPECTED_BY_SETTING:
         return EXPECTED_BY_SETTING[name]
-    if name in parts.settings() or keys_of(name):
+    if name in parts.settings() or key_class(name):
         return A_DICT
-    return _expected_by(TYPES[name])
+    return _expected_of_annotation(ANNOTATIONS[name])
 
 
-def _expected_by(annotation: Any) -> Expected:
+def _expected_of_annotation(annotation: Any) -> Expected:
     """Returns what a value with this annotation has to be."""
-    if annotation in EXPECTED:
-        return EXPECTED[annotation]
+    if annotation in EXPECTED_BY_ANNOTATION:
+        return EXPECTED_BY_ANNOTATION[annotation]
     if get_origin(annotation) is Literal:
         choices = get_args(annotation)
         return Expected(f"one of {', '.join(map(repr, choices))}", choices.__contains__)
-    return EXPECTED[get_origin(annotation)]
+    return EXPECTED_BY_ANNOTATION[get_origin(annotation)]
 
 
-def _keys_of(name: str) -> Mapping[str, Any]:
+def _annotations_of_keys(name: str) -> Mapping[str, Any]:
     """Returns the keys of a setting of the core or of a part, each with its annotation.
 
     It is empty for a setting that is no dict, and for one whose keys have a check of their own.
     """
+    keys_of_setting = key_class(name)
     part = parts.settings().get(name)
-    keys = part.setting_keys() if part else keys_of(name)
-    return keys.__annotations__ if keys else {}
+    if part is not None:
+        keys_of_setting = part.setting_keys()
+    if keys_of_setting is None:
+        return {}
+    return keys_of_setting.__annotations__
 
 
 def wrong_types() -> list[WrongType]:
     """Returns the settings, and their keys, whose values do not fit their types."""
     wrong = []
     for name, value in site_settings().items():
-        if name not in TYPES and name not in parts.settings():
+        if name not in ANNOTATIONS and name not in parts.settings():
             continue
-        expected = _expected(name)
+        expected = _expected_of_setting(name)
         if not expected.fits(value):
             wrong.append(WrongType(f"[{name!r}]", value, expected.description))
             continue
-        for key, annotation in _keys_of(name).items():
-            expected = _expected_by(annotation)
+        for key, annotation in _annotations_of_keys(name).items():
+            expected = _expected_of_annotation(annotation)
             if key in value and not expected.fits(value[key]):
                 place = f"[{name!r}][{key!r}]"
                 wrong.append(WrongType(place, value[key], expected.description))
@@ -141,12 +145,12 @@ def wrong_types() -> list[WrongType]:
 
 def check_dict() -> list[checks.CheckMessage]:
     """Checks that READTRACK is a dict."""
-    given = getattr(settings, "READTRACK", {})
-    if isinstance(given, dict):
+    overrides = getattr(settings, "READTRACK", {})
+    if isinstance(overrides, dict):
         return []
     return [
         checks.Error(
-            f"READTRACK is of the type {type(given).__name__}, not a dict.",
+            f"READTRACK is of the type {type(overrides).__name__}, not a dict.",
             hint="Set READTRACK = {} for the defaults.",
             id="readtrack.E001",
         )
@@ -167,17 +171,18 @@ def check_types() -> list[checks.CheckMessage]:
 
 def check_renamed() -> list[checks.CheckMessage]:
     """Checks that settings have their current names."""
-    given = getattr(settings, "READTRACK", {})
-    if not isinstance(given, dict):
+    overrides = getattr(settings, "READTRACK", {})
+    if not isinstance(overrides, dict):
         return []
     return [
         checks.Warning(
-            f"READTRACK['{name}'] is called '{RENAMED[name]}' now; a later version refuses the old name.",
-            hint=f"Write '{RENAMED[name]}' in its place, with the same value.",
+            f"READTRACK['{old_name}'] is called '{new_name}' now; a later version refuses the old"
+            " name.",
+            hint=f"Write '{new_name}' in its place, with the same value.",
             id="readtrack.W047",
         )
-        for name in RENAMED
-        if name in given
+        for old_name, new_name in RENAMED.items()
+        if old_name in overrides
     ]
 
 
@@ -213,14 +218,48 @@ def check_needs() -> list[checks.CheckMessage]:
     return messages
 
 
+def _places_of(name: object) -> list[str]:
+    """Returns where a setting or a key called `name` has its place: `WINDOW`, `DOTS['anonymous']`.
+
+    It may be the key of a part that is not installed. Then the place says so.
+    """
+    key = str(name).lower()
+    places = []
+    if key.upper() in ANNOTATIONS:
+        places.append(key.upper())
+    settings_with_key = [
+        name for name in (*ANNOTATIONS, *parts.settings()) if key in _annotations_of_keys(name)
+    ]
+    places += [f"{setting}['{key}']" for setting in settings_with_key]
+    for part, its_names in shipped.PARTS.items():
+        if not apps.is_installed(part) and key in _keys_of_absent(part):
+            place = f"{its_names.setting}['{key}']"
+            places.append(f"{place} (add '{part}' to INSTALLED_APPS)")
+    return places
+
+
+def _keys_of_absent(part: str) -> Mapping[str, Any]:
+    """Returns what `_annotations_of_keys` returns of the setting of a part that is not
+    installed.
+    """
+    config: Any = AppConfig.create(part)
+    class_of_keys = config.setting_keys()
+    if class_of_keys is None:
+        return {}
+    keys: Mapping[str, Any] = class_of_keys.__annotations__
+    return keys
+
+
 def check_names() -> list[checks.CheckMessage]:
     """Checks that READTRACK has no setting that does not exist."""
     messages: list[checks.CheckMessage] = []
-    known = [*TYPES, *parts.settings()]
+    setting_names = [*ANNOTATIONS, *parts.settings()]
     for name in vars(conf):
-        if name in known or shipped.part_of_setting(name):
+        if name in setting_names or shipped.part_of_setting(name):
             continue
-        suggestions = get_close_matches(str(name).upper(), known) or known
+        suggestions = _places_of(name)
+        if not suggestions:
+            suggestions = get_close_matches(str(name).upper(), setting_names) or setting_names
         messages.append(
             checks.Warning(
                 f"READTRACK has no setting '{name}'.",
@@ -234,14 +273,18 @@ def check_names() -> list[checks.CheckMessage]:
 def check_keys() -> list[checks.CheckMessage]:
     """Checks that no setting has a key that does not exist."""
     messages: list[checks.CheckMessage] = []
-    for name, given in site_settings().items():
-        known = _keys_of(name)
-        if not known or not isinstance(given, dict):
+    for name, value in site_settings().items():
+        valid_keys = _annotations_of_keys(name)
+        if not valid_keys or not isinstance(value, dict):
             continue
-        for key in given:
-            if key in known:
+        for key in value:
+            if key in valid_keys:
                 continue
-            suggestions = get_close_matches(str(key).lower(), known) or known
+            suggestions = get_close_matches(str(key).lower(), valid_keys)
+            if str(key).lower() not in valid_keys:
+                suggestions = [*_places_of(key), *suggestions]
+            if not suggestions:
+                suggestions = [*valid_keys]
             message = checks.Warning(
                 f"READTRACK['{name}'] has no key {key!r}.",
                 hint=f"Did you mean: {', '.join(suggestions)}?",

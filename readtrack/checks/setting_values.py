@@ -7,39 +7,20 @@ from django.conf import settings
 from django.core import checks
 
 from readtrack.conf import DEFAULTS, conf, function_problem, patterns
-from readtrack.hits import addresses, exclusions, networks
+from readtrack.hits import addresses, exclusions
 from readtrack.store import keys
 
-# Names of settings.
-AT_LEAST_ONE = ("FLUSH_TASKS",)
-# Seconds beyond which a setting was probably meant in milliseconds.
+# The seconds by the name of a setting, beyond which it was probably meant in milliseconds.
 MOST_SECONDS = {"TIMEOUT": 30, "FLUSH_INTERVAL": 43_200}
-# Settings, or keys of settings.
+# Settings, or keys of settings, with regular expressions, and with paths of functions.
 PATTERNS = ("BOTS.more", "BOTS.people")
-FUNCTIONS = ("COOKIE.consent", "BOTS.function", "PREFIX", "DOTS.queryset", "VIEW_NUMBERS")
+FUNCTIONS = ("COOKIE.consent", "BOTS.function", "PREFIX", "VIEW_NUMBERS")
 
 COOKIE_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)  # a token of RFC 6265
-HEADER_NAME = re.compile(
-    r"(?!HTTP_)[A-Za-z][A-Za-z0-9-]*"
-)  # Django's key has HTTP_ and underscores
+# Not the key that Django has for it, which begins with HTTP_ and has underscores.
+HEADER_NAME = re.compile(r"(?!HTTP_)[A-Za-z][A-Za-z0-9-]*")
 COOKIE_PATH = re.compile(r"/[!-:<-~]*")  # no space, no semicolon, ASCII
 COOKIE_DOMAIN = re.compile(r"\.?[a-z0-9-]+(?:\.[a-z0-9-]+)*", re.IGNORECASE | re.ASCII)
-# Partitions of a cluster; a single Redis has one.
-FEWEST_PARTITIONS = 16
-MOST_PARTITIONS = 1024
-
-
-def check_at_least_one() -> list[checks.CheckMessage]:
-    """Checks that numbers are not 0 where 0 would do nothing."""
-    return [
-        checks.Error(
-            f"READTRACK['{name}'] is 0, and nothing would work.",
-            hint="Give it a number from 1 up, or leave it out for the default.",
-            id="readtrack.E014",
-        )
-        for name in AT_LEAST_ONE
-        if getattr(conf, name) == 0
-    ]
 
 
 def check_seconds() -> list[checks.CheckMessage]:
@@ -64,36 +45,6 @@ def seconds_warning(setting: str, seconds: float, *, default: float) -> checks.C
     )
 
 
-def check_partitions() -> list[checks.CheckMessage]:
-    """Checks that a cluster has enough partitions to share, and not too many to ask."""
-    if conf.PARTITIONS == 1 or FEWEST_PARTITIONS <= conf.PARTITIONS <= MOST_PARTITIONS:
-        return []
-    return [
-        checks.Error(
-            f"READTRACK['PARTITIONS'] is {conf.PARTITIONS}.",
-            hint=(
-                "Give it 1 for a single Redis,"
-                " or for a cluster a number from 16 to 1024, such as 64."
-            ),
-            id="readtrack.E042",
-        )
-    ]
-
-
-def check_flush_tasks() -> list[checks.CheckMessage]:
-    """Checks that each task has a partition to flush."""
-    if conf.FLUSH_TASKS <= conf.PARTITIONS:
-        return []
-    return [
-        checks.Error(
-            f"READTRACK['FLUSH_TASKS'] is {conf.FLUSH_TASKS},"
-            f" and there are no more partitions than {conf.PARTITIONS}.",
-            hint=(f"Give it {conf.PARTITIONS} at most: each task flushes some of the partitions."),
-            id="readtrack.E043",
-        )
-    ]
-
-
 def _place(setting: str) -> str:
     """Returns the place in READTRACK of a setting, or of a key of one, such as "BOTS.more"."""
     return "".join(f"['{name}']" for name in setting.split("."))
@@ -101,21 +52,19 @@ def _place(setting: str) -> str:
 
 def check_patterns() -> list[checks.CheckMessage]:
     """Checks that patterns are regular expressions."""
-    messages: list[checks.CheckMessage] = []
-    for name in PATTERNS:
-        _, invalid = patterns(name)
-        for setting, pattern, error in invalid:
-            messages.append(
-                checks.Error(
-                    f"READTRACK{_place(setting)} has {pattern!r}, which is no regular expression: {error}.",
-                    hint=(
-                        "Correct it. Escape special characters, as re.escape does."
-                        " Until then the pattern is ignored."
-                    ),
-                    id="readtrack.E020",
-                )
-            )
-    return messages
+    return [
+        checks.Error(
+            f"READTRACK{_place(name)} has {invalid.pattern!r}, which is no regular expression:"
+            f" {invalid.problem}.",
+            hint=(
+                "Correct it. Escape special characters, as re.escape does."
+                " Until then the pattern is ignored."
+            ),
+            id="readtrack.E020",
+        )
+        for name in PATTERNS
+        for invalid in patterns(name).invalid
+    ]
 
 
 def check_proxies() -> list[checks.CheckMessage]:
@@ -137,11 +86,11 @@ def check_proxies() -> list[checks.CheckMessage]:
 
 def check_address_header() -> list[checks.CheckMessage]:
     """Checks that the header with visitors' addresses has a name that a header can have."""
-    if HEADER_NAME.fullmatch(conf.NETWORKS.address_header):
+    if HEADER_NAME.fullmatch(conf.ADDRESS_HEADER):
         return []
     return [
         checks.Error(
-            f"READTRACK['NETWORKS']['address_header'] is {conf.NETWORKS.address_header!r},"
+            f"READTRACK['ADDRESS_HEADER'] is {conf.ADDRESS_HEADER!r},"
             " which cannot be the name of a header.",
             hint="Give the name as the proxy sends it, such as 'X-Forwarded-For' or 'Forwarded'.",
             id="readtrack.E058",
@@ -230,41 +179,6 @@ def check_exclusions() -> list[checks.CheckMessage]:
     ]
 
 
-def check_networks() -> list[checks.CheckMessage]:
-    """Checks that the files and networks of NETWORKS can be used.
-
-    Only warns, because a file may be missing for a moment, and an error would keep `flush` and
-    `migrate` from running.
-    """
-    return [
-        checks.Warning(
-            f"READTRACK['NETWORKS'] has {entry!r}: {problem}.",
-            hint=(
-                "Name .mmdb files in 'databases'; AS numbers such as 'AS16509', networks such as"
-                " '203.0.113.0/24', and files with networks (JSON, or one a line) in 'doubtful'."
-                " Until then the entry is left out."
-            ),
-            id="readtrack.W070",
-        )
-        for entry, problem in networks.problems()
-    ]
-
-
-def check_doubted_share() -> list[checks.CheckMessage]:
-    """Checks that the networks of NETWORKS together do not doubt most visitors."""
-    return [
-        checks.Warning(
-            f"READTRACK['NETWORKS'] doubts {share:.0%} of all addresses of {version}.",
-            hint=(
-                "Their visitors are seen only with signs of a person. Take wide networks such as"
-                " '0.0.0.0/1' out of 'doubtful', and look at what the files in it list."
-            ),
-            id="readtrack.W071",
-        )
-        for version, share in networks.doubted_shares().items()
-    ]
-
-
 def check_anonymous_readers() -> list[checks.CheckMessage]:
     """Checks that the readers of DOTS give numbers to anonymous readers, who have no user id."""
     if not conf.DOTS.anonymous or conf.DOTS.readers != "id":
@@ -296,8 +210,7 @@ def check_functions() -> list[checks.CheckMessage]:
                     hint=(
                         "Give the path of a function:"
                         " that of BOTS takes a user agent and returns True for a robot;"
-                        " 'queryset' takes (request, queryset) and returns the rows which the"
-                        " user may see; VIEW_NUMBERS takes (user, object), where None is the"
+                        " VIEW_NUMBERS takes (user, object), where None is the"
                         " whole site, and returns True for those who may see its numbers;"
                         " 'consent' takes (request) and returns True once a cookie may be set,"
                         " until then none is; PREFIX takes nothing and returns the tenant's name,"

@@ -15,9 +15,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import parts
-from readtrack.access import may_view_numbers, may_view_report_of
+from readtrack.access import may_view_numbers
 from readtrack.admin import AdminEntry, ReadOnlyAdmin
-from readtrack.published import published_at
 from readtrack.subjects import author_of
 from readtrack.texts import address_of, name_of, title_of
 
@@ -63,14 +62,16 @@ class DashboardAdmin(ReadOnlyAdmin):
         """Returns the dashboard of the whole site, or redirects to the page of a chosen object."""
         from readtrack.numbers.scope import Scope
 
+        if not self.has_view_permission(request):
+            raise PermissionDenied  # before the links of parts, some of which cost a query
         subject = Scope.parse(request.GET).chosen.get("object", "")
-        if subject and self.has_view_permission(request):
+        if subject:
             parameters = request.GET.copy()
             del parameters["object"]
             return redirect(f"{self._url('readtrack_object', subject)}?{parameters.urlencode()}")
         context = {
             "title": gettext("Dashboard"),
-            "links": self._links_of_parts(sees_all=True),
+            **self._links_of_parts(sees_all=True),
             **(extra_context or {}),
         }
         return self._page(request, {}, may_see=False, **context)
@@ -82,6 +83,7 @@ class DashboardAdmin(ReadOnlyAdmin):
         PermissionDenied for a user who may not see all numbers.
         """
         from readtrack.numbers.objects import with_links
+        from readtrack.numbers.published import published_at
         from readtrack.numbers.scope import Scope
 
         scope = Scope.parse({"object": subject})
@@ -115,6 +117,8 @@ class DashboardAdmin(ReadOnlyAdmin):
         Staff get the dashboard filtered by the author, in the period and with the filter of the
         scope. The author gets the page of their own numbers. For anybody else it is "".
         """
+        from readtrack.numbers.access import may_view_report_of
+
         author = author_of(obj, of_counts=True)
         if author and self.has_view_permission(request):
             address = scope.address_of_many(author=author)
@@ -131,6 +135,8 @@ class DashboardAdmin(ReadOnlyAdmin):
 
         Whether the user may see it is decided by `readtrack.access`.
         """
+        from readtrack.numbers.access import may_view_report_of
+
         title = gettext("Numbers of %(author)s") % {"author": name_of(request.user)}
         author = str(request.user.pk)
         may_see = may_view_report_of(request.user, author)
@@ -139,17 +145,21 @@ class DashboardAdmin(ReadOnlyAdmin):
             {"author": author},
             may_see=may_see,
             title=title,
-            links=self._links_of_parts(sees_all=self.has_view_permission(request)),
+            **self._links_of_parts(sees_all=self.has_view_permission(request)),
         )
 
-    def _links_of_parts(self, *, sees_all: bool) -> list[tuple[str, str]]:
-        """Returns the links that parts add, for users who may see all numbers or not."""
-        links = [link for part in parts.installed() for link in part.admin_links()]
-        return [
-            (str(link.label), self._url(link.url_name))
-            for link in links
-            if sees_all or not link.is_of_site
-        ]
+    def _links_of_parts(self, *, sees_all: bool) -> dict[str, Any]:
+        """Returns the links that parts add, for users who may see all numbers or not: those that tell
+        a state, and more.
+        """
+        links: list[tuple[str, str]] = []
+        more_links: list[tuple[str, str]] = []
+        for part in parts.installed():
+            for link in part.admin_links():
+                if sees_all or not link.is_of_site:
+                    place = links if link.is_state else more_links
+                    place.append((str(link.label), self._url(link.url_name)))
+        return {"links": links, "more_links": more_links}
 
     def _page(
         self,
@@ -169,6 +179,7 @@ class DashboardAdmin(ReadOnlyAdmin):
         from readtrack.dashboard.exports import export
         from readtrack.dashboard.page import page_context
         from readtrack.dashboard.panels import FILES
+        from readtrack.numbers.published import published_at
         from readtrack.numbers.scope import Scope
 
         sees_all = self.has_view_permission(request)
@@ -176,7 +187,7 @@ class DashboardAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         published = published_at(obj) if obj else None
         scope = Scope.parse(request.GET, fixed=fixed, published=published)
-        options = {"has_notes": sees_all, "obj": obj}
+        options = {"sees_all": sees_all, "obj": obj}
         file_format = request.GET.get("format")
         if file_format in FILES:
             return export(scope, request.GET.get("table", ""), file_format, **options)

@@ -8,7 +8,8 @@ from itertools import pairwise
 from math import ceil
 from typing import NamedTuple
 
-from readtrack import local_time
+from readtrack.numbers import local_time
+from readtrack.numbers.sql.usual import NOTHING, Ends
 from readtrack.numerals import exact
 
 WIDTH, HEIGHT = 1000, 250  # of the shapes, in units of the SVG
@@ -25,8 +26,6 @@ POINTS_OF_MARK: Mapping[local_time.Period, Sequence[int]] = {
     "week": (1, 2, 4, 8, 13, 26, 52),
     "month": (1, 2, 3, 6, 12, 24, 60),
 }
-
-Band = tuple[float, float]  # the low and the high end
 
 
 class Shapes(NamedTuple):
@@ -53,7 +52,7 @@ def shapes(
     values: Sequence[int | None],
     *,
     before: Sequence[int | None] = (),
-    usual: Sequence[Band | None] = (),
+    usual: Sequence[Ends | None] = (),
     is_unfinished: bool = False,
 ) -> Shapes:
     """Returns the shapes of a line with a value for each point.
@@ -62,7 +61,7 @@ def shapes(
     the two ends of the band behind the line. If the last point is not over yet (`is_unfinished`),
     the line to it is a shape of its own.
     """
-    highs = [band[1] for band in usual if band]
+    highs = [band.high for band in usual if band]
     step, parts = _axis(_highest([*values, *before, *highs]))
     scale = _Scale(len(values), top=step * parts)
     finished = [*values]
@@ -159,13 +158,13 @@ def _line(values: Sequence[int | None], scale: _Scale) -> str:
     return "".join(paths)
 
 
-def _band(usual: Sequence[Band | None], scale: _Scale) -> str:
+def _band(usual: Sequence[Ends | None], scale: _Scale) -> str:
     """Returns the path around the band: along its high ends, and back along the low ends."""
     paths = []
     for run in _runs(usual):
-        bands = [(index, usual[index] or (0, 0)) for index in run]
-        highs = [scale.point(index, high) for index, (_, high) in bands]
-        lows = [scale.point(index, low) for index, (low, _) in reversed(bands)]
+        bands = {index: usual[index] or NOTHING.ends for index in run}
+        highs = [scale.point(index, ends.high) for index, ends in bands.items()]
+        lows = [scale.point(index, bands[index].low) for index in reversed(bands)]
         paths.append(f"M{' '.join([*highs, *lows])}Z")
     return "".join(paths)
 

@@ -16,14 +16,14 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
     (
         gettext_lazy("Views"),
         gettext_lazy(
-            "How often an object was viewed. Robots do not count, and neither do reloads within a "
+            "How often a story was viewed. Robots do not count, and neither do reloads within a "
             "short time."
         ),
     ),
     (
         gettext_lazy("Visitors"),
         gettext_lazy(
-            "The different people in the period: somebody who views six objects on three days is "
+            "The different people in the period: somebody who views six stories on three days is "
             "one visitor. Whole days are counted, and periods are compared without today, because "
             "it is not over. The number is right within about one per cent."
         ),
@@ -42,7 +42,7 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
     (
         gettext_lazy("Views by category and by author"),
         gettext_lazy(
-            "A view counts for the category and the author that the object had when it was viewed, "
+            "A view counts for the category and the author that the story had when it was viewed, "
             "whatever has become of it since. Full flushes add these numbers up, mostly once an "
             "hour."
         ),
@@ -50,12 +50,12 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
     (
         pgettext_lazy("heading of a column with multiples", "× usual"),
         gettext_lazy(
-            "How many times the usual views an object has since its publication. Usual is what the "
-            "last 100 objects of its section had at the same age; of the whole model, if the "
-            "section has fewer than 10. The quarter with the most views and the quarter with the "
+            "How many times the usual views a story has since its publication. Usual is what the "
+            "last 100 stories of its category had at the same age; of the whole model, if the "
+            "category has fewer than 10. The quarter with the most views and the quarter with the "
             "fewest are left out, and the mean of the others is taken. Behind the chart is what "
-            "the middle half had: of the site in the same hour, or on the same day, of the last "
-            "eight weeks."
+            "the middle half had: of the site in the same hour, or on the same day, of the eight "
+            "weeks before it."
         ),
     ),
     (gettext_lazy("People now"), gettext_lazy("The different visitors of the last five minutes.")),

@@ -9,9 +9,8 @@ from typing import Any
 
 from django.http import Http404, StreamingHttpResponse
 
-from readtrack import local_time
 from readtrack.lines import no_formula
-from readtrack.numbers import tables
+from readtrack.numbers import local_time, tables
 from readtrack.numbers.detailed import rounded, with_details
 from readtrack.numbers.loading import load
 from readtrack.numbers.offered import tables_by_tab
@@ -70,6 +69,7 @@ def _json_lines(table: tables.Table, *, is_complete: bool) -> Iterator[str]:
         "is_complete": is_complete,
         "columns": [column.name for column in table.columns],
         "headings": _headings(table),
+        "caption": str(table.caption),
     }
     yield json.dumps(content).removesuffix("}") + ', "rows": ['
     for index, row in enumerate(_rounded_rows(table)):

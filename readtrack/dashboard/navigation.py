@@ -14,7 +14,6 @@ from readtrack.numbers.filters import Chosen
 from readtrack.numbers.loading import SKIP_HOURS
 from readtrack.numbers.scope import (
     COMPARISONS,
-    DEFAULT_COMPARISON,
     DEFAULT_PERIOD,
     INTERVALS,
     PERIODS,
@@ -34,7 +33,8 @@ TABS: Mapping[str, Any] = {
     "sections": pgettext_lazy("what readers have not read", "Unread"),
     "refused": gettext_lazy("Not counted"),
 }
-TODAY_AND_A_WEEK_EARLIER = gettext_lazy("Today and a week earlier")
+#: Today in a word or two, because there is little room for it.
+TODAY = pgettext_lazy("short", "Today")
 ALL_KEPT_HOURS = gettext_lazy("The last 48 hours")
 
 
@@ -107,7 +107,7 @@ def _comparison_choices(scope: Scope, here: Mapping[str, str]) -> list[Choice]:
     """Returns what the period can be compared with."""
     choices = []
     for name in scope.comparisons:
-        address = scope.address(compare="" if name == DEFAULT_COMPARISON else name, **here)
+        address = scope.address(compare="" if name == scope.default_comparison else name, **here)
         choices.append(Choice(COMPARISONS[name], address, is_chosen=name == scope.comparison))
     return choices
 
@@ -139,18 +139,32 @@ def chart_intervals(scope: Scope, here: Mapping[str, str]) -> list[Choice]:
 
 
 def _period_choices(scope: Scope, here: Mapping[str, str]) -> list[Choice]:
-    """Returns the periods that can be chosen. `here` are the parameters of the page's own tab.
-
-    One of them comes with its comparison, which would take a second menu otherwise.
-    """
+    """Returns the periods that can be chosen. `here` are the parameters of the page's own tab."""
     choices = []
     for period, label in scope.periods.items():
         address = scope.address(period=period, **here)
         choices.append(Choice(label, address, is_chosen=period == scope.period))
-        if period == "today" and scope.compare != "week":
-            address = scope.address(period=period, compare="week", **here)
-            choices.append(Choice(TODAY_AND_A_WEEK_EARLIER, address, is_chosen=False))
     return choices
+
+
+def quick_choices(scope: Scope, here: Mapping[str, str]) -> list[Choice]:
+    """Returns the periods that are a click away: today, and two that are over.
+
+    `here` are the parameters of the page's own series.
+    """
+    labels = {**PERIODS, "today": TODAY}
+    choices = []
+    for period in ("today", "yesterday", "last-week"):
+        address = scope.address(period=period, **here)
+        choices.append(Choice(labels[period], address, is_chosen=period == scope.period))
+    return choices
+
+
+def begins_before_skips(scope: Scope) -> bool:
+    """Returns True for a period up to now of which Redis does not keep the first refused hits."""
+    first_kept_hour = buckets.hour_index(buckets.now()) + 1 - SKIP_HOURS
+    begins_earlier = scope.is_all_time or scope.span.hours.start <= first_kept_hour
+    return begins_earlier and scope.is_present
 
 
 def _navigation_of_refused(scope: Scope, here: Mapping[str, str]) -> dict[str, Any]:
@@ -162,9 +176,7 @@ def _navigation_of_refused(scope: Scope, here: Mapping[str, str]) -> dict[str, A
     for period in ("today", "yesterday"):
         address = scope.address(period=period, **here)
         choices.append(Choice(PERIODS[period], address, is_chosen=period == scope.period))
-    first_kept_hour = buckets.hour_index(buckets.now()) + 1 - SKIP_HOURS
-    begins_earlier = scope.is_all_time or scope.span.hours.start <= first_kept_hour
-    has_all = begins_earlier and scope.is_present
+    has_all = begins_before_skips(scope)
     address = scope.address(**here) if has_all else scope.address(period=DEFAULT_PERIOD, **here)
     choices.append(Choice(ALL_KEPT_HOURS, address, is_chosen=has_all))
     navigation = {"periods": choices, "has_dates": False, "comparisons": []}

@@ -2,24 +2,31 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
-from readtrack.dashboard.navigation import Choice
-from readtrack.dashboard.panels import File, PageRow, details_texts, link_of, row_of
+from readtrack import buckets
+from readtrack.dashboard.navigation import Choice, begins_before_skips
+from readtrack.dashboard.panels import HIDDEN, File, PageRow, details_texts, link_of, row_of
 from readtrack.numbers import tables
+from readtrack.numbers.comparison import part_compared
 from readtrack.numbers.data import ScopeData
 from readtrack.numbers.objects import LEAST_OPENED
 from readtrack.numbers.offered import tables_by_tab
-from readtrack.numbers.scope import COMPARISONS, DEFAULT_COMPARISON, Scope
+from readtrack.numbers.scope import Scope
+from readtrack.numbers.sql import thinning
 from readtrack.numerals import exact, multiple, signed
 from readtrack.texts import title_of
 
 FEW = 3  # rows of a short list
 SOME = 7  # rows of a list beside another panel
+ROWS_OF_REFUSED = 5
 MOST_PARTS = 4  # of a strip; the others are together
 
 
@@ -67,11 +74,7 @@ class Panel:
     more: Choice | None = None
     file: File | None = None
     switch: Sequence[Choice] = ()
-
-
-#: Columns that are not shown: without the number before, nobody knows that a change is "new".
-HIDDEN = ("before",)
-READ = tables.Column("ratio", gettext_lazy("Read"), "share")
+    is_known: bool = True  # False if its numbers are not stored by the values of the filters
 
 
 def panel_of(
@@ -145,7 +148,7 @@ def _with_ratio(table: tables.Table) -> tables.Table:
     for row, views_of_row, reads_of_row in zip(table.rows, views, reads, strict=True):
         ratio = _ratio(reads_of_row, views_of_row)
         rows.append(row._replace(values=[*row.values, ratio]))
-    return table._replace(columns=[*table.columns, READ], rows=rows)
+    return table._replace(columns=[*table.columns, tables.COLUMNS["ratio"]], rows=rows)
 
 
 def _ratio(reads: int | None, views: int | None) -> float | None:
@@ -199,10 +202,7 @@ def grown(table: tables.Table, data: ScopeData, *, site: str | None) -> ShortLis
         remark = dict(zip(names, texts, strict=True)).get("change", "")
         number = signed(row.values[names.index("growth")])
         items.append(Item(title_of(row.values[0]), link_of(row, scope, site=site), number, remark))
-    remark = ""
-    if scope.comparison != DEFAULT_COMPARISON:
-        remark = str(COMPARISONS[scope.comparison])
-    return _short_list(table, scope, remark, items=items, tab="growth")
+    return _short_list(table, scope, part_compared(data), items=items, tab="growth")
 
 
 def still_read(table: tables.Table, data: ScopeData, *, site: str | None) -> ShortList:
@@ -213,7 +213,9 @@ def still_read(table: tables.Table, data: ScopeData, *, site: str | None) -> Sho
         number = _views(row.values[1])
         link = link_of(row, data.asked, site=site)
         items.append(Item(title_of(row.values[0]), link, number, texts[0] if texts else ""))
-    return _short_list(table, data.asked, _("older than 90 days"), items=items, tab="age")
+    return _short_list(
+        table, data.asked, _("published 90 days before the period"), items=items, tab="age"
+    )
 
 
 def below_usual(table: tables.Table, data: ScopeData, *, site: str | None) -> ShortList:
@@ -301,10 +303,15 @@ class Tables(NamedTuple):
     def panel(
         self, name: str, columns: Sequence[str], *, limit: int, tab: str = "", **changes: Any
     ) -> Panel | None:
-        """Returns the panel of the table of that name; None if the page has no such table."""
+        """Returns the panel of the table called `name`; None if the page has no such table.
+
+        Of the dimension of a filter there is none either: its only row is the value itself.
+        """
         table = self.by_name.get(name)
-        if table is None:
+        if name in self.unknown:
             return self._unknown(name, str(changes.get("title", "")))
+        if table is None or name.removeprefix("by-") in self.scope.values:
+            return None
         first = table.columns[0].name
         return panel_of(
             table,
@@ -316,13 +323,10 @@ class Tables(NamedTuple):
             **changes,
         )
 
-    def _unknown(self, name: str, title: str) -> Panel | None:
-        """Returns the panel of a table that is not known with the filters; None for any other."""
-        if name not in self.unknown:
-            return None
-        dimension = name.removeprefix("by-")
-        title = title or str(tables.labels_of(dimension).title)
-        return Panel(name, title, empty=_("Not known for this filter."))
+    def _unknown(self, name: str, title: str) -> Panel:
+        """Returns the panel of a table that is not known with the filters."""
+        title = title or str(tables.labels_of(name.removeprefix("by-")).title)
+        return Panel(name, title, is_known=False)
 
     @property
     def unknown(self) -> set[str]:
@@ -353,8 +357,7 @@ def overview(
     given = Tables(by_name, data, scope, site)
     fields = fields_of(given)
     without_filters = scope.address(**{field.name: "" for field in fields})
-    return {
-        "looks": _looks(given),
+    panels = {
         "trending": given.panel("trending", ["views"], limit=SOME, title=_("Now")),
         "sources": given.panel(
             "by-referrer",
@@ -362,11 +365,10 @@ def overview(
             limit=5,
             tab="sources",
             title=_("Where readers come from"),
+            caption=_caption_of(given, "referrer"),
             strip=given.strip_by("channel"),
         ),
-        "campaigns": given.panel(
-            "by-campaign", COLUMNS_OF_VALUES, limit=FEW, tab="sources", empty=str(NO_CAMPAIGNS)
-        ),
+        "campaigns": _campaigns(given),
         "countries": _countries(given),
         "groups": _groups(given, group),
         "ages": given.panel(
@@ -381,17 +383,88 @@ def overview(
             title=_("Unread by category"),
             caption=_caption_of_unread(data),
         ),
-        "refused": given.panel(
-            "not-counted",
-            ("hits", "share", "yesterday"),
-            limit=5,
-            tab="refused",
-            caption=by_name["not-counted"].caption if "not-counted" in by_name else "",
-            more=Choice(_("Robots and assistants by name"), scope.address(tab="refused"), False),  # noqa: FBT003
-        ),
+        "refused": _refused(given),
+    }
+    unknown = [panel for panel in panels.values() if panel is not None and not panel.is_known]
+    return {
+        **{name: None if panel in unknown else panel for name, panel in panels.items()},
+        "looks": _looks(given),
+        "unknown": _unknown_text(given, unknown),
         "fields": fields,
         "kept_by_filters": parse_qsl(without_filters.removeprefix("?")),
     }
+
+
+def _unknown_text(given: Tables, unknown: Sequence[Panel]) -> str:
+    """Returns a sentence on what is not known with the filters; "" if all is known."""
+    titles = [str(TITLES[name]) for name in SHORT_LISTS if name in given.unknown]
+    titles += [str(panel.title) for panel in unknown]
+    if not titles:
+        return ""
+    text = _("Not known for this filter: %(titles)s.") % {"titles": " · ".join(titles)}
+    if given.scope.is_joint:  # otherwise the list of stories says it
+        text = f"{text} {tables.known_by_value(given.data)}"
+    return text
+
+
+def _refused(given: Tables) -> Panel | None:
+    """Returns the panel of refused hits. Its link says so if there are more rows."""
+    table = given.by_name.get("not-counted")
+    titles = {}
+    if begins_before_skips(given.scope):
+        titles["title"] = _("Not counted in the last 48 hours")
+    panel = given.panel(
+        "not-counted",
+        ("hits", "share", "yesterday"),
+        limit=ROWS_OF_REFUSED,
+        tab="refused",
+        caption=table.caption if table else "",
+        **titles,
+    )
+    if panel is None or panel.more is not None:
+        return panel
+    address = given.scope.address(tab="refused")
+    more = Choice(_("Robots and assistants by name"), address, is_chosen=False)
+    return replace(panel, more=more)
+
+
+def _campaigns(given: Tables) -> Panel | None:
+    """Returns the panel of campaigns. Without any, it says whether there were some earlier."""
+    panel = given.panel(
+        "by-campaign",
+        COLUMNS_OF_VALUES,
+        limit=FEW,
+        tab="sources",
+        caption=_caption_of(given, "campaign"),
+        empty=str(NO_CAMPAIGNS),
+    )
+    first = given.data.first_gains.get("views:campaign")
+    if panel is None or panel.rows or not panel.is_known or first is None:
+        return panel
+    empty = _("No views from campaigns in this period.")
+    # With filters the first ones may be of other objects.
+    if not given.scope.is_listed and not _may_follow_deleted(first):
+        day = date_format(timezone.localtime(first), "DATE_FORMAT")
+        text = _("No views from campaigns in this period. The first ones were on %(day)s.")
+        empty = text % {"day": day}
+    address = given.scope.address(period="all", tab="sources")
+    return replace(panel, empty=empty, more=Choice(_("All time"), address, is_chosen=False))
+
+
+def _may_follow_deleted(first: datetime) -> bool:
+    """Returns True if that first time is so early that history before it may have been deleted."""
+    oldest = thinning.oldest_kept(at=buckets.now())
+    return oldest is not None and first < oldest + buckets.DAY
+
+
+def _caption_of(given: Tables, dimension: str) -> str:
+    """Returns what there is to say of a dimension, such as of how many views the source is not
+    known; "" if there is nothing.
+    """
+    table = given.by_name.get(f"by-{dimension}")
+    if table is None or not table.rows:
+        return ""
+    return tables.caption_of_dimension(given.data, dimension, known=sum(table.values("views")))
 
 
 def _caption_of_unread(data: ScopeData) -> str:
@@ -411,9 +484,6 @@ def _looks(given: Tables) -> list[ShortList]:
         table = given.by_name.get(name)
         if table is not None:
             lists.append(short_list(table, given.data, site=given.site))
-        elif name in given.unknown:
-            empty = _("Not known for this filter.")
-            lists.append(ShortList(str(TITLES[name]), "", [], "", empty, None))
     return lists
 
 
@@ -425,6 +495,7 @@ def _countries(given: Tables) -> Panel | None:
             COLUMNS_OF_VALUES,
             limit=SOME,
             tab="sources",
+            caption=_caption_of(given, dimension),
             strip=given.strip_by("device"),
         )
         if panel is not None:
@@ -475,7 +546,7 @@ def fields_of(given: Tables) -> list[Field]:
     names.update((name.removeprefix("by-"), name) for name in given.by_name if "by-" in name[:3])
     for name, table_name in names.items():
         table = given.by_name.get(table_name)
-        if table is None or not table.rows:
+        if table is None or not table.rows or not given.scope.takes(name):
             continue
         options = []
         for row in table.rows[:MOST_OPTIONS]:

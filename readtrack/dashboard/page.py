@@ -16,6 +16,7 @@ from readtrack.dashboard.navigation import (
     filters_in_words,
     navigation,
     parameters,
+    quick_choices,
 )
 from readtrack.dashboard.overview import overview
 from readtrack.dashboard.panels import files_of, linked_objects, table_context
@@ -26,6 +27,7 @@ from readtrack.dashboard.timeline import (
     figures_of,
     last_flush_context,
     link_to_object,
+    seen_between,
     shown_series,
     unknown_context,
 )
@@ -33,7 +35,7 @@ from readtrack.hits.addresses import NOTICES
 from readtrack.numbers import tables
 from readtrack.numbers.comparison import span_text
 from readtrack.numbers.data import ScopeData
-from readtrack.numbers.filters import chosen_in
+from readtrack.numbers.filters import Chosen, chosen_in
 from readtrack.numbers.loading import load
 from readtrack.numbers.next_steps import next_steps
 from readtrack.numbers.objects import CANDIDATES, MOST
@@ -88,6 +90,7 @@ def page_context(
     here = parameters(tab, series=series)
     chosen = chosen_in(data)
     filters = chips(chosen, scope, here)
+    verdict = _verdict(data, chosen, is_overview=is_overview)
     context = {
         "scope": scope,
         "data": data,
@@ -99,7 +102,14 @@ def page_context(
         "chips": filters,
         **navigation(data, scope, here=here, tabs=list(by_tab)),
         **_chart_context(
-            data, over_time, now, series=series, here=here, filters=filters, site=site
+            data,
+            over_time,
+            now,
+            series=series,
+            here=here,
+            filters=filters,
+            is_told=_is_told(verdict, series),
+            site=site,
         ),
         # The overview shows a few rows of each, in panels of its own.
         "tables": SimpleLazyObject(
@@ -112,16 +122,28 @@ def page_context(
         "notices": _notices(data),
         "more_dimensions": more_dimensions() if tab == "sources" and not scope.fixed else "",
     }
-    if is_overview:
-        verdict = verdict_of(data, chosen)
+    if verdict is not None:
         context["is_new"] = verdict.state == "nothing"
         context["lead"] = _lead(verdict, data, site=site)
         context["next_steps"] = _next_steps(data, site=site)
         context.update(overview(tables_by_name, data, group=asked.group, site=site))
+        context["quick"] = quick_choices(scope, here)
         context["list"] = first_stories(tables_by_name["most-viewed"], data, site=site)
     if tab == STORIES:
         context["list"] = stories_of(data, asked, site=site)
     return context
+
+
+def _is_told(verdict: Verdict | None, series: str) -> bool:
+    """Returns True if the first sentences have the number of the series that the chart compares: the
+    views of today.
+    """
+    return verdict is not None and verdict.so_far is not None and series == "views"
+
+
+def _verdict(data: ScopeData, filters: Sequence[Chosen], *, is_overview: bool) -> Verdict | None:
+    """Returns how the period went; None for a page that does not say it."""
+    return verdict_of(data, filters) if is_overview else None
 
 
 def _chart_context(
@@ -132,9 +154,13 @@ def _chart_context(
     series: str,
     here: Mapping[str, str],
     filters: Sequence[Chip],
+    is_told: bool,
     site: str | None,
 ) -> dict[str, Any]:
-    """Returns the context for the totals and the chart; empty for a page without them."""
+    """Returns the context for the totals and the chart; empty for a page without them.
+
+    `is_told` is True if the page says elsewhere which two numbers are compared.
+    """
     if data.chart is None or over_time is None or now is None:
         return unknown_context(data, now)
     chart = chart_view(
@@ -144,6 +170,7 @@ def _chart_context(
         series=series,
         intervals=chart_intervals(data.scope, here),
         filters=filters_in_words(filters),
+        is_told=is_told,
         site=site,
     )
     return {
@@ -152,6 +179,7 @@ def _chart_context(
         "recent": tables.text(data.recent, "number"),
         **last_flush_context(data.chart),
         "chart": chart,
+        "seen_between": seen_between(data, chart.drawn.values),
     }
 
 
@@ -206,7 +234,12 @@ def _lead(verdict: Verdict, data: ScopeData, *, site: str | None) -> LeadView:
 
 def _next_steps(data: ScopeData, *, site: str | None) -> list[tuple[Sentence, str]]:
     """Returns what to do next, with links."""
-    return _with_links([step.sentence for step in next_steps(data)], data, site=site)
+    steps = next_steps(data)
+    links = _with_links([step.sentence for step in steps], data, site=site)
+    return [
+        (sentence, data.asked.address(**step.filters) if step.filters else link)
+        for step, (sentence, link) in zip(steps, links, strict=True)
+    ]
 
 
 def _with_links(

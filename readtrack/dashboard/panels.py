@@ -17,6 +17,9 @@ from readtrack.numerals import multiple
 from readtrack.texts import address_of
 
 FILES = ("csv", "json")  # formats of exports
+#: Columns that are not shown beside other panels: the number before, without which nobody knows that
+#: a change is "new". Files have it.
+HIDDEN = ("before",)
 SCALE = 3  # the gauge goes from 2 ** -3 to 2 ** 3 times the usual
 
 
@@ -113,15 +116,15 @@ def table_context(table: tables.Table, scope: Scope, *, site: str | None) -> dic
     rows = []
     shown_rows = table.rows[: table.row_limit]
     bars = _bars(table, shown_rows)
+    hidden = HIDDEN if "object" in scope.chosen else ()
+    columns = [column for column in table.columns if column.name not in hidden]
     for row, bar in zip(shown_rows, bars, strict=True):
-        page_row = row_of(table, row, scope, site=site)
+        page_row = row_of(table, row, scope, site=site, hidden=hidden)
         page_row.head["bar"] = bar
         if page_row.link and table.name == "grew-most":  # in others it is two clicks away already
             page_row.head.update(_sources_file(row.values[0], scope, site=site))
         rows.append(page_row)
-    # On an object's page the tables of dimensions are beside the chart.
-    is_beside = "object" in scope.chosen and table.name.startswith("by-")
-    return {"table": table, "rows": rows, "is_beside": is_beside}
+    return {"table": table, "columns": columns, "rows": rows}
 
 
 def _bars(table: tables.Table, rows: Sequence[tables.Row]) -> list[int]:
@@ -152,7 +155,7 @@ def link_of(row: tables.Row, scope: Scope, *, site: str | None) -> str:
         return ""
     if "object" in row.filters:
         return link_to_object(row.values[0], scope, site=site)
-    return scope.address(**row.filters)
+    return scope.address(**row.filters) if scope.takes(*row.filters) else ""
 
 
 def _sources_file(obj: Any, scope: Scope, *, site: str | None) -> dict[str, str]:

@@ -1,6 +1,8 @@
 """The list of top stories: sorted by any heading, searched by title, and as long as one wants."""
 
 from collections.abc import Mapping, Sequence
+from math import inf
+from operator import itemgetter
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -8,8 +10,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from readtrack.dashboard.navigation import Choice
-from readtrack.dashboard.overview import COLUMNS_OF_STORIES, HIDDEN, file_of, pick
-from readtrack.dashboard.panels import File, PageRow, row_of
+from readtrack.dashboard.overview import COLUMNS_OF_STORIES, file_of, pick
+from readtrack.dashboard.panels import HIDDEN, File, PageRow, row_of
 from readtrack.numbers import tables
 from readtrack.numbers.counted import counts_days
 from readtrack.numbers.data import ScopeData
@@ -95,7 +97,7 @@ def stories_of(data: ScopeData, asked: Asked, *, site: str | None) -> Stories:
         found = _with_visitors(table, found[:COMPARED_BY_VISITORS], data)
     names = [column.name for column in table.columns]
     if asked.order in names:
-        found = _sorted(found, names.index(asked.order), asked)
+        found = _sorted(found, names, asked)
     shown = found[: asked.rows]
     if asked.order != "visitors":
         shown = _with_visitors(table, shown, data)
@@ -132,7 +134,8 @@ def first_stories(table: tables.Table, data: ScopeData, *, site: str | None) -> 
     asked = Asked.parse({})
     picked = table if scope.is_joint else pick(table, COLUMNS_OF_STORIES)
     more = None
-    if picked.rows:
+    viewed = [entry for entry in data.entries if entry.now.views]
+    if len(viewed) > tables.ROWS_ON_PAGE:
         address = scope.address(**asked.parameters())
         more = Choice(_("More stories"), address, is_chosen=False)
     rows = picked.rows[: tables.ROWS_ON_PAGE]
@@ -169,15 +172,30 @@ def _found(rows: Sequence[tables.Row], search: str) -> list[tables.Row]:
     return found
 
 
-def _sorted(rows: Sequence[tables.Row], place: int, asked: Asked) -> list[tables.Row]:
-    """Returns the rows by the value at that place; rows without such a number come last."""
+def _sorted(rows: Sequence[tables.Row], names: Sequence[str], asked: Asked) -> list[tables.Row]:
+    """Returns the rows by the value of the column that is asked for; those without a number, which
+    have a dash, come last.
+    """
     if asked.order == "title":
         by_title = sorted(rows, key=lambda row: title_of(row.values[0]).casefold())
         return by_title if not asked.is_rising else by_title[::-1]
-    known = [row for row in rows if row.values[place] is not None]
-    unknown = [row for row in rows if row.values[place] is None]
-    known.sort(key=lambda row: row.values[place], reverse=not asked.is_rising)
-    return [*known, *unknown]
+    numbers = [_number_of(row, names, asked.order) for row in rows]
+    known = [(number, row) for number, row in zip(numbers, rows, strict=True) if number is not None]
+    unknown = [row for number, row in zip(numbers, rows, strict=True) if number is None]
+    known.sort(key=itemgetter(0), reverse=not asked.is_rising)
+    return [*(row for _number, row in known), *unknown]
+
+
+def _number_of(row: tables.Row, names: Sequence[str], name: str) -> float | None:
+    """Returns the number by which a row is sorted; None for a dash.
+
+    Where nothing was before, what the page calls "new" is the highest change.
+    """
+    values = dict(zip(names, row.values, strict=True))
+    number: float | None = values[name]
+    if name == "change" and values.get("before") == 0:
+        return inf
+    return number
 
 
 def _with_visitors(

@@ -8,15 +8,18 @@ from typing import Any, NamedTuple
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
-from readtrack import local_time
-from readtrack.numbers import tables
+from readtrack.hits.stages import STAGES, Reached
+from readtrack.numbers import local_time, tables
 from readtrack.numbers.data import ScopeData
 from readtrack.numbers.details import details_of
 from readtrack.numbers.filters import Chosen
+from readtrack.numbers.scope import PUBLISHED, SINCE_PUBLICATION
 from readtrack.numbers.story import (
     SourcesByDay,
+    StagesOfStory,
+    StoryVerdict,
     median_of_story,
     sources_by_day,
     stages_of_story,
@@ -28,13 +31,6 @@ from readtrack.numerals import exact, share
 
 WIDTH, HEIGHT = 1000, 70  # of the strip, in units of the SVG
 FILLED = 0.84  # share of a day's width that its column has
-#: The stages of views, by the names of the fields of Stages.
-STAGES = {
-    "views": gettext_lazy("Viewed"),
-    "seen": gettext_lazy("Seen in a browser"),
-    "engaged": gettext_lazy("Reader was active"),
-    "reads": gettext_lazy("Read"),
-}
 SHOWN_OTHERWISE = {"really-read"}  # tables whose numbers are in the figure of the stages
 
 
@@ -92,6 +88,7 @@ def story_context(data: ScopeData, filters: Sequence[Chosen]) -> dict[str, Any]:
         return {}
     verdict = story_verdict_of(data, filters)
     sources = sources_by_day(data)
+    stages = stages_of_story(data)
     seconds = median_of_story(data)
     caption = ""
     if seconds:
@@ -106,9 +103,11 @@ def story_context(data: ScopeData, filters: Sequence[Chosen]) -> dict[str, Any]:
         "kicker": _kicker(data),
         "place": str(PLACES[word_of(verdict.usual.times)]) if verdict.usual else "",
         "place_tone": TONES.get(verdict.word, ""),
+        "place_since": "" if verdict.is_since_publication else str(SINCE_PUBLICATION[PUBLISHED]),
         "strip_by_day": None if sources is None else _strip(sources, data),
-        "stages": _stages(data),
-        "stages_caption": caption or _("Of all time."),
+        "stages": [] if stages is None else _stages(stages.reached),
+        "stages_title": _stages_title(verdict, stages),
+        "stages_caption": caption,
         "shown_otherwise": SHOWN_OTHERWISE,
         "notes": _notes(data),
     }
@@ -139,25 +138,33 @@ def _kicker(data: ScopeData) -> str:
     return _("Published %(when)s") % {"when": when}
 
 
-def _stages(data: ScopeData) -> list[Stage]:
-    """Returns the stages of the views of all time; none if only views are known."""
-    stages = stages_of_story(data)
-    if stages is None:
-        return []
-    found: list[Stage] = []
+def _stages_title(verdict: StoryVerdict, stages: StagesOfStory | None) -> str:
+    """Returns the heading of the stages, which says that they are of all time beside other numbers."""
+    title = _("How far readers get")
+    is_of_all_time = stages is not None and stages.is_of_all_time
+    if is_of_all_time and not verdict.is_since_publication:
+        return tables.of_all_time(title)
+    return title
+
+
+def _stages(reached: Reached) -> list[Stage]:
+    """Returns the stages of some views."""
+    counts = [(_("Viewed"), reached.views)]
+    for name, stage in STAGES.items():
+        counts.append((str(stage.label), getattr(reached, name)))
+    rows: list[Stage] = []
     last = 0
-    for name, label in STAGES.items():
-        count = getattr(stages, name)
-        stage = Stage(
-            label=str(label),
+    for label, count in counts:
+        row = Stage(
+            label=label,
             views=exact(count),
-            of_all=share(100 * count / stages.views),
+            of_all=share(100 * count / reached.views),
             of_last=share(100 * count / last) if last else tables.NOT_KNOWN,
-            length=round(100 * count / stages.views, 1),
+            length=round(100 * count / reached.views, 1),
         )
-        found.append(stage)
+        rows.append(row)
         last = count
-    return found
+    return rows
 
 
 def _strip(sources: SourcesByDay, data: ScopeData) -> Strip:

@@ -1,6 +1,5 @@
 """The numbers of a scope over time: the totals, and the chart that shows one of them."""
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,17 +10,18 @@ from django.utils.functional import lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext, pgettext_lazy
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.access import numbers_url
 from readtrack.dashboard import charts
-from readtrack.dashboard.navigation import Choice
-from readtrack.numbers import tables
-from readtrack.numbers.comparison import rule_of_comparison, span_text
+from readtrack.dashboard.navigation import TODAY, Choice
+from readtrack.numbers import local_time, tables
+from readtrack.numbers.comparison import numbers_compared, rule_of_comparison, span_text
 from readtrack.numbers.data import ChartData, DayNote, ScopeData
+from readtrack.numbers.published import published_at
 from readtrack.numbers.scope import COMPARISONS, INTERVALS, PERIODS, Scope
+from readtrack.numbers.sql.usual import Ends
 from readtrack.numbers.totals import SERIES, totals
 from readtrack.numerals import exact
-from readtrack.published import published_at
 from readtrack.sql import runs
 from readtrack.texts import title_of
 
@@ -49,7 +49,7 @@ FORMATS: Mapping[str, Any] = {"hour": "TIME_FORMAT", "day": _DAY, "week": _DAY, 
 FORMATS_WITH_YEAR: Mapping[str, Any] = {**FORMATS, "day": "DATE_FORMAT", "week": "DATE_FORMAT"}
 DAYS_OF_A_WEEK = 7
 HOURS_OF_A_DAY = 24
-LEAST_HOURS = 15  # of a part of a day that has a mark of its own
+LEAST_SHARE = 0.11  # of the chart that a part of a day has whose mark is its own: 24 pixels of 220
 
 
 class PageNote(NamedTuple):
@@ -59,10 +59,18 @@ class PageNote(NamedTuple):
     link: str
 
 
+class Label(NamedTuple):
+    """A word below the chart, and the width of its place in the mark, as of a `charts.Group`."""
+
+    text: str
+    twelfths: int
+
+
 class Mark(NamedTuple):
     """A mark below the chart. It stands for a point or for several, and opens their numbers."""
 
-    label: str
+    labels: Sequence[Label]  # two if a short part of a day belongs to the day beside it
+    begins: bool  # True if the label is that of the first of several points
     title: str
     twelfths: int  # its width, see `charts.Group`
     facts: Sequence[tuple[str, str]]  # the names of numbers, or of points, and what they have
@@ -81,7 +89,7 @@ class Drawn(NamedTuple):
 
     values: Sequence[int | None]
     before: Sequence[int | None]  # empty if there is nothing to compare with
-    usual: Sequence[tuple[int, int] | None]  # empty if nothing is usual
+    usual: Sequence[Ends | None]  # empty if nothing is usual
 
 
 class ChartView(NamedTuple):
@@ -243,20 +251,36 @@ def _summary(data: ScopeData, chart: ChartData) -> str:
     return sentence % {"views": views, "visitors": visitors, "reads": reads, "span": span}
 
 
-def _ends_of_bands(
-    chart: ChartData, over_time: tables.Table, *, series: str
-) -> list[tuple[int, int] | None]:
+def seen_between(data: ScopeData, values: Sequence[int | None]) -> str:
+    """Returns a sentence on the first and the last day of the period with views of a filter's value,
+    such as a campaign.
+
+    It is "" without such a filter, without views, for a single day, and where the points of the chart,
+    which have these `values`, are longer than a day.
+    """
+    if not data.asked.values or data.scope.by not in ("hour", "day"):
+        return ""
+    if data.scope.span.days.is_single:
+        return ""
+    starts = [start for start, value in zip(data.starts, values, strict=True) if value]
+    if not starts:
+        return ""
+    first = date_format(timezone.localtime(starts[0]), "DATE_FORMAT")
+    last = date_format(timezone.localtime(starts[-1]), "DATE_FORMAT")
+    if first == last:
+        return _("In this period, it was viewed on %(day)s only.") % {"day": first}
+    text = _("In this period, its first view was on %(first)s, and its last one on %(last)s.")
+    return text % {"first": first, "last": last}
+
+
+def _ends_of_bands(chart: ChartData, *, series: str) -> list[Ends | None]:
     """Returns the low and the high end of what is usual at each point, None where nothing is.
 
     It is empty for another series than views, of which nothing is known.
     """
     if series != "views" or not chart.usual:
         return []
-    bands: list[tuple[int, int] | None] = []
-    ends = [over_time.values(name) for name in tables.USUAL]
-    for low, high in zip(*ends, strict=True):
-        bands.append(None if low is None else (low, high))
-    return bands
+    return [None if band is None else band.ends for band in chart.usual]
 
 
 def _has_points(data: ScopeData, series: str) -> bool:
@@ -330,11 +354,13 @@ def chart_view(
     series: str,
     intervals: Sequence[Choice],
     filters: str,
+    is_told: bool,
     site: str | None,
 ) -> ChartView:
     """Returns the chart of one of SERIES, with its legend and its values.
 
     `over_time` is the table of the values, `filters` a sentence about the filters in force.
+    `is_told` is True if the page says elsewhere which two numbers are compared.
     `site` is the admin site that the links lead to.
     """
     label = str(tables.COLUMNS[series].heading)
@@ -348,13 +374,17 @@ def chart_view(
             is_unfinished=data.scope.is_present,
         )
     columns, rows = _values_table(data, over_time)
+    compared = [
+        rule_of_comparison(data, chart),
+        "" if is_told else numbers_compared(chart, series=series, label=label),
+    ]
     sentences = [_summary(data, chart), filters]
     if drawn.usual:
         sentences.append(_("The pale band behind the line is what is usual."))
     return ChartView(
         title=over_time.title if series == "views" else label,
         summary=" ".join(filter(None, sentences)),
-        compared=rule_of_comparison(data, chart),
+        compared=" ".join(filter(None, compared)),
         series=series,
         label=label,
         label_before=str(COMPARISONS[data.scope.comparison]),
@@ -377,7 +407,7 @@ def _drawn(data: ScopeData, chart: ChartData, over_time: tables.Table, *, series
         before = tables.numbers_beside(chart, series)
     if not (chart.is_before_whole and any(before)):
         before = []
-    usual = _ends_of_bands(chart, over_time, series=series)
+    usual = _ends_of_bands(chart, series=series)
     return Drawn(over_time.values(series), before, usual)
 
 
@@ -385,7 +415,7 @@ def _marks(
     data: ScopeData, chart: ChartData, drawn: Drawn, *, label: str, site: str | None
 ) -> list[Mark]:
     """Returns the marks below the chart. `label` is the name of the number that it shows."""
-    notes = _notes_by_point(data, chart)
+    notes = tables.notes_by_point(data, chart)
     titles = _starts(data, FORMATS_WITH_YEAR)
     marks = []
     for group in _groups(data):
@@ -393,7 +423,8 @@ def _marks(
         notes_of_group = [note for index in points for note in notes[index]]
         published = [note for note in notes_of_group if note.published]
         mark = Mark(
-            label=_label_of_mark(data, group),
+            labels=_labels_of_mark(data, group),
+            begins=len(points) > 1 and not _has_marks_of_days(data),
             title=_title_of_mark(data, titles, group),
             twelfths=group.twelfths,
             facts=_facts(data, drawn, points, label=label),
@@ -416,24 +447,20 @@ def _groups(data: ScopeData) -> list[charts.Group]:
 
     A first or last part of a day that is too short for a finger belongs to the day beside it.
     """
+    count = len(data.starts)
     if not _has_marks_of_days(data):
-        return charts.groups(len(data.starts), data.scope.by)
-    days = [*map(local_time.day_of, data.starts)]
-    bounds = [index for index in range(1, len(days)) if days[index] != days[index - 1]]
-    inner = [bound for bound in bounds if LEAST_HOURS <= bound <= len(days) - LEAST_HOURS]
-    return charts.groups_between([0, *inner, len(days)])
+        return charts.groups(count, data.scope.by)
+    least = LEAST_SHARE * count
+    bounds = _bounds_of_days(data, range(count))
+    inner = [bound for bound in bounds[1:-1] if least <= bound <= count - least]
+    return charts.groups_between([0, *inner, count])
 
 
-def _notes_by_point(data: ScopeData, chart: ChartData) -> list[list[DayNote]]:
-    """Returns the notes of each point: those of a day are at the point in which the day begins."""
-    days = [*map(local_time.day_of, data.starts)]
-    notes: list[list[DayNote]] = [[] for _ in days]
-    for day, notes_of_day in chart.notes.items():
-        index = bisect_left(days, day)  # of the first hour of the day, if points are hours
-        if day not in days:
-            index -= 1  # the day lies within the week or month that begins before it
-        notes[index] += notes_of_day
-    return notes
+def _bounds_of_days(data: ScopeData, points: range) -> list[int]:
+    """Returns where each day of these points begins, and where the last one ends."""
+    days = {index: local_time.day_of(data.starts[index]) for index in points}
+    inner = [index for index in points[1:] if days[index] != days[index - 1]]
+    return [points.start, *inner, points.stop]
 
 
 def _named(published: Sequence[DayNote], scope: Scope, *, site: str | None) -> list[PageNote]:
@@ -445,23 +472,40 @@ def _named(published: Sequence[DayNote], scope: Scope, *, site: str | None) -> l
     ]
 
 
-def _label_of_mark(data: ScopeData, group: charts.Group) -> str:
-    """Returns the label below the chart of the first point of a group."""
-    start = timezone.localtime(data.starts[group.first])
+def _labels_of_mark(data: ScopeData, group: charts.Group) -> list[Label]:
+    """Returns the labels of a group of points: of each of its days, or of its first point."""
+    if not _has_marks_of_days(data):
+        return [Label(_label_of_point(data, group.first), charts.TWELFTHS)]
+    bounds = _bounds_of_days(data, range(group.first, group.stop))
+    return [
+        Label(_label_of_day(data, day.first), day.twelfths) for day in charts.groups_between(bounds)
+    ]
+
+
+def _label_of_point(data: ScopeData, index: int) -> str:
+    """Returns the label below the chart of a point."""
+    start = timezone.localtime(data.starts[index])
     by = data.scope.by
     if by == "day" and len(data.starts) <= DAYS_OF_A_WEEK:
-        is_today = data.scope.is_present and group.stop == len(data.starts)
-        return str(PERIODS["today"]) if is_today else date_format(start, str(_WEEKDAY))
+        return _label_of_day(data, index)
     is_midnight = start == timezone.localtime(local_time.day_start(local_time.day_of(start)))
-    if by == "hour" and (_has_marks_of_days(data) or (is_midnight and not data.scope.is_of_a_day)):
+    if by == "hour" and is_midnight and not data.scope.is_of_a_day:
         by = "day"
-        start = timezone.localtime(data.starts[(group.first + group.stop) // 2])
     return date_format(start, str(FORMATS[by]))
+
+
+def _label_of_day(data: ScopeData, index: int) -> str:
+    """Returns the label of the day of a point, in a chart of few days."""
+    day = local_time.day_of(data.starts[index])
+    if data.scope.is_present and day == local_time.day_of(data.starts[-1]):
+        return str(TODAY)
+    return date_format(timezone.localtime(data.starts[index]), str(_WEEKDAY))
 
 
 def _title_of_mark(data: ScopeData, titles: Sequence[str], group: charts.Group) -> str:
     """Returns what the points of a group are: the first one, and the last one of several."""
-    first, last = titles[group.first], titles[group.stop - 1]
+    first = titles[group.first]
+    last = titles[group.stop - 1]
     if group.stop - group.first > 1:
         return pgettext("period", "%(first)s to %(last)s") % {"first": first, "last": last}
     if data.scope.is_present and group.stop == len(titles):
@@ -485,10 +529,8 @@ def _facts(data: ScopeData, drawn: Drawn, points: range, *, label: str) -> list[
         facts.append((str(COMPARISONS[data.scope.comparison]), before))
     band = drawn.usual[index] if drawn.usual else None
     if band:
-        low, high = map(exact, band)
-        facts.append(
-            (pgettext("views", "usual"), _("%(low)s to %(high)s") % {"low": low, "high": high})
-        )
+        ends = {"low": exact(band.low), "high": exact(band.high)}
+        facts.append((pgettext("views", "usual"), _("%(low)s to %(high)s") % ends))
     return facts
 
 

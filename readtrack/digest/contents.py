@@ -5,20 +5,22 @@ They are the same in every language and for every reader of them, so they are co
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from django.utils.timezone import get_default_timezone, override
 
 from readtrack.digest.periods import DigestPeriod
 from readtrack.hits.hit import Reason
+from readtrack.numbers import tables
 from readtrack.numbers.data import ChartData, Entry, ScopeData
 from readtrack.numbers.loading import load
 from readtrack.numbers.objects import CANDIDATES
+from readtrack.numbers.published import published_at
 from readtrack.numbers.reports.usual_views import times_usual
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.totals import Total, totals
 from readtrack.numbers.verdict import Verdict, verdict_of
-from readtrack.published import published_at
 from readtrack.reports.skipped import skips
 from readtrack.subjects import subject_of
 
@@ -48,6 +50,7 @@ class Contents:
 
     period: DigestPeriod
     author: str  # the author's primary key as text; "" for the whole site
+    comparison: str  # what the period is compared with, a key of COMPARISONS
     views: Number
     visitors: Number
     reads: Number
@@ -74,9 +77,9 @@ def contents_of(period: DigestPeriod, *, author: str = "") -> Contents:
     fixed = {"author": author} if author else {}
     with override(get_default_timezone()):
         scope = Scope.parse(period.parameters, fixed=fixed)
-        numbers = load(scope, ["over-time", "most-viewed"], has_notes=False, row_limit=STORIES)
-        growth = load(scope, ["grew-most"], has_notes=False, row_limit=STORIES)
-        old = load(scope, ["still-read"], has_notes=False, row_limit=STORIES)
+        numbers = load(scope, ["over-time", "most-viewed"], sees_all=False, row_limit=STORIES)
+        growth = load(scope, ["grew-most"], sees_all=False, row_limit=STORIES)
+        old = load(scope, ["still-read"], sees_all=False, row_limit=STORIES)
     chart = numbers.chart
     assert chart is not None  # noqa: S101 - it is loaded for the table "over-time"
     number_by_name = {total.name: _number(total, chart) for total in totals(numbers, chart)}
@@ -84,6 +87,7 @@ def contents_of(period: DigestPeriod, *, author: str = "") -> Contents:
     return Contents(
         period=period,
         author=author,
+        comparison=scope.comparison,
         views=number_by_name["views"],
         visitors=number_by_name["visitors"],
         reads=number_by_name["reads"],
@@ -119,7 +123,8 @@ def _grown(data: ScopeData) -> list[Story]:
     """Returns the objects with the most views more than in the period before."""
     if not data.is_before_known:
         return []
-    return _stories(data, [(entry, entry.growth) for entry in data.entries if entry.growth > 0])
+    first = islice(tables.grown(data), STORIES)
+    return _stories(data, [(entry, entry.growth) for entry in first])
 
 
 def _stories(data: ScopeData, numbers: Sequence[tuple[Entry, float]]) -> list[Story]:

@@ -29,6 +29,7 @@ from readtrack.digest.readers import Reader
 from readtrack.lines import one_line
 from readtrack.numbers import tables
 from readtrack.numbers.objects import STILL_READ_DAYS
+from readtrack.numbers.scope import A_WEEK_EARLIER, COMPARISONS
 from readtrack.numbers.site_address import absolute
 from readtrack.numbers.words import lead
 from readtrack.numerals import exact, multiple
@@ -129,7 +130,7 @@ def _context(contents: Contents, reader: Reader) -> dict[str, Any]:
         "period": _period_text(contents.period),
         "is_empty": contents.is_empty,
         "lead": lead(contents.verdict),
-        "headings": [pgettext("the number of the period before", "Before"), _change_heading()],
+        "headings": [_before_heading(contents), _change_heading()],
         "figures": _figures(contents),
         "usual": _usual_text(contents.usual_views),
         "sections": [section for section in _sections(contents, reader) if section.lines],
@@ -137,6 +138,13 @@ def _context(contents: Contents, reader: Reader) -> dict[str, Any]:
         "dashboard_url": _dashboard_url(contents, reader),
         "stop_url": _absolute(links.stop_path(reader.user)),
     }
+
+
+def _before_heading(contents: Contents) -> str:
+    """Returns the heading of the numbers of the period before."""
+    if contents.comparison == A_WEEK_EARLIER:
+        return str(COMPARISONS[A_WEEK_EARLIER])
+    return pgettext("the number of the period before", "Before")
 
 
 def _change_heading() -> str:
@@ -231,7 +239,11 @@ def _line(story: Story, contents: Contents, reader: Reader, *, number: str) -> L
         url = numbers_url(story.obj)
     if url:
         url = f"{url}?{urlencode(contents.period.parameters)}"
-    return Line(_shortened(line_of(story.obj)), _absolute(url or address_of(story.obj)), number)
+    return Line(
+        title=_shortened(line_of(story.obj)),
+        url=_absolute(url or address_of(story.obj)),
+        number=number,
+    )
 
 
 def _dashboard_url(contents: Contents, reader: Reader) -> str:

@@ -5,8 +5,9 @@ from datetime import date, datetime, time, timedelta, timezone, tzinfo
 
 from django.utils.timezone import get_default_timezone
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.digest.options import Every
+from readtrack.numbers import local_time
 
 DUE_AT = time(7)  # on the morning after the last day, where the reader is
 # A digest that could not be sent in this time after it was due is left out. So a site that turns

@@ -12,11 +12,12 @@ from django.db.models import QuerySet
 from django.utils.timezone import get_default_timezone
 from django.utils.translation import check_for_language
 
-from readtrack.access import may_view_numbers, may_view_report_of
+from readtrack.access import may_view_numbers
 from readtrack.conf import logger
 from readtrack.digest.options import digest_options
 from readtrack.digest.periods import DigestPeriod
 from readtrack.numbers import groups
+from readtrack.numbers.access import may_view_report_of
 from readtrack.numbers.scope import Scope
 from readtrack.store import scripts
 from readtrack.subjects import NO_VALUE, label_of

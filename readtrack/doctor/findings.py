@@ -50,7 +50,7 @@ NO_DATABASE = re.compile("DB index|SELECT is not allowed in cluster mode", re.IG
 
 NO_SCHEDULE = (
     "Are Celery's worker and beat running, with readtrack_schedule in CELERY_BEAT_SCHEDULE?"
-    " Without Celery, let manage.py readtrack schedule run, or let cron run: manage.py readtrack flush"
+    " Without Celery, let manage.py readtrack schedule run, or cron, with --once, each minute."
 )
 
 
@@ -96,12 +96,14 @@ def of_clocks(clocks: Clocks) -> list[Finding]:
     """Judges whether this machine and Redis have the same time."""
     if abs(clocks.ahead) <= CLOCKS_APART:
         return [_ok("This machine's clock agrees with Redis's.")]
-    direction = "ahead of" if clocks.ahead > timedelta(0) else "behind"
+    direction = "behind"
+    if clocks.ahead > timedelta(0):
+        direction = "ahead of"
     return [
         _warning(
             f"This machine's clock is {duration(abs(clocks.ahead))} {direction} Redis's.",
-            "Let NTP set both. Views are dated by Redis's clock; charts end, and cookies age, by that"
-            " of the machine.",
+            "Let NTP set both. Views are dated by Redis's clock; charts end, and cookies age, by"
+            " that of the machine.",
         )
     ]
 
@@ -123,14 +125,17 @@ def of_version(version: Version) -> list[Finding]:
 
 
 def of_role(role: Role) -> list[Finding]:
-    """Judges whether the server takes writes and holds all keys."""
+    """Judges whether the server takes writes and holds all keys.
+
+    Of a server of a cluster it also judges whether it has a replica, and whether it answers while
+    another one is down.
+    """
     if role.is_in_cluster and not role.is_reached_as_cluster:
         return [
             _error(
                 "The server is part of a cluster.",
                 f"Give CACHES['{conf.CACHE}'] the OPTIONS"
-                f" {{'CONNECTION_FACTORY': '{connection.CLUSTER_FACTORY}'}},"
-                " and set READTRACK['PARTITIONS'], such as 64.",
+                f" {{'CONNECTION_FACTORY': '{shipped.CLUSTER_FACTORY}'}}: {shipped.NO_CLUSTER}.",
             )
         ]
     if role.is_replica:
@@ -203,7 +208,7 @@ def of_parts(parts: Parts) -> list[Finding]:
             f" run manage.py migrate {shipped.label_of(name)} zero, and take it out."
             " What it has in Redis goes by itself.",
         )
-        for name in parts.left
+        for name in parts.left_over
     ]
     names = ", ".join(parts.installed) or "none, which is the core alone"
     return findings or [_ok(f"Parts: {names}.")]
@@ -334,7 +339,7 @@ def of_addresses(addresses: Addresses) -> list[Finding]:
 
 def of_flushes(flushes: Flushes) -> list[Finding]:
     """Judges when flushes ran, how they ended and how long they took."""
-    if not flushes.has_run:
+    if not flushes.has_record:
         return [_warning("No flush has run yet.", NO_SCHEDULE)]
     findings = []
     if flushes.last_error:
@@ -524,7 +529,11 @@ def failure(error: connection.RedisError | Error) -> Finding:
     text = str(error).strip()
     error_name = type(error).__name__
     if isinstance(error, LayoutError):
-        return _error(text, "Do it once no process has the old number any more.")
+        return _error(
+            text,
+            "Until then flushes store nothing. Move keys once no process has the old number any"
+            " more.",
+        )
     if isinstance(error, NewerLayoutError):
         return _error(text, layouts.HINT)
     if isinstance(error, connection.UnusableError):

@@ -23,8 +23,8 @@ from readtrack.schedule import is_in_beat
 from readtrack.sql import absent, databases, read_states, row_counts, runs
 from readtrack.sql.faults import Faults
 from readtrack.store import connection, counters, flush_notes, keys, read_state, scripts, skips
-from readtrack.store.cluster import Cluster
 from readtrack.store.read_state import copies
+from readtrack.store.servers import SeveralServers
 from readtrack.subjects import (
     counted_models,
     label_in,
@@ -72,7 +72,7 @@ class Parts:
     """The parts, as the site and the database have them."""
 
     installed: Sequence[str]  # names such as "readtrack.numbers"
-    left: Sequence[str]  # of parts that are not installed, and have tables
+    left_over: Sequence[str]  # names of parts that are not installed, and have tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Addresses:
 class Flushes:
     """When flushes ran, and how they ended."""
 
-    has_run: bool
+    has_record: bool
     last_error: str  # of the last flush; "" if it ended well
     age: timedelta | None  # since the last good flush began; None without one
     took: timedelta | None  # by the last good flush
@@ -248,13 +248,13 @@ def tables() -> Tables:
 def installed_parts() -> Parts:
     """Looks for tables of parts that the site has taken away."""
     installed = [part.name for part in parts.installed()]
-    with_tables = migrated.apps_with_migrations(databases.of(FlushRun).alias)
-    left = [
+    apps_with_tables = migrated.apps_with_migrations(databases.of(FlushRun).alias)
+    left_over = [
         name
         for name in shipped.PARTS
-        if name not in installed and shipped.label_of(name) in with_tables
+        if name not in installed and shipped.label_of(name) in apps_with_tables
     ]
-    return Parts(installed, left)
+    return Parts(installed, left_over)
 
 
 def clocks() -> Clocks:
@@ -283,7 +283,7 @@ def role(client: Any) -> Role:
         coverage = _configured("cluster-require-full-coverage", client)
     return Role(
         is_in_cluster=is_in_cluster,
-        is_reached_as_cluster=isinstance(connection.connect(), Cluster),
+        is_reached_as_cluster=isinstance(connection.connect(), SeveralServers),
         is_replica=info.get("role") == "slave",
         replicas=int(info.get("connected_slaves", 0)),
         needs_full_coverage=coverage == "yes",
@@ -364,12 +364,20 @@ def addresses() -> Addresses:
 def flushes() -> Flushes:
     """Reads the records of flushes."""
     last_run = FlushRun.objects.first()
+    last_error = ""
+    if last_run is not None:
+        last_error = last_run.error
+    age = None
+    took = None
     good_run = runs.last_good()
+    if good_run is not None:
+        age = buckets.now() - good_run.began
+        took = good_run.took
     return Flushes(
-        has_run=last_run is not None,
-        last_error=last_run.error if last_run else "",
-        age=buckets.now() - good_run.began if good_run else None,
-        took=good_run.took if good_run else None,
+        has_record=last_run is not None,
+        last_error=last_error,
+        age=age,
+        took=took,
         faults=tuple(runs.newest_faults()),
     )
 
@@ -389,7 +397,9 @@ def outbox() -> Outbox:
         if waiting["count"]:
             publications += waiting["count"]
             times.append(buckets.now(waiting["oldest"]))
-    age = buckets.now() - min(times) if times else timedelta()
+    age = timedelta()
+    if times:
+        age = buckets.now() - min(times)
     return Outbox(publications, age)
 
 
@@ -397,13 +407,13 @@ def read_state_copies() -> ReadStateCopies:
     """Reads whether Redis has its read state, and what SQL has no copy of."""
     is_lost = read_states.is_lost(has_begun=not read_state.not_begun(keys.tags()))
     now = connection.server_time(patient=True)
-    changed = 0
+    number_changed = 0
     oldest = now
     for tag in keys.tags():
-        changes = copies.changes(tag)
-        changed += changes.number
+        changes = copies.backlog(tag)
+        number_changed += changes.number
         oldest = min(oldest, changes.oldest or now)
-    return ReadStateCopies(is_lost, changed, timedelta(microseconds=now - oldest))
+    return ReadStateCopies(is_lost, number_changed, timedelta(microseconds=now - oldest))
 
 
 def locks() -> Locks:

@@ -9,7 +9,7 @@ from django.db import Error
 from readtrack.doctor import findings, measurements
 from readtrack.doctor.findings import Finding
 from readtrack.store import connection
-from readtrack.store.cluster import Cluster
+from readtrack.store.servers import SeveralServers
 
 # The sets of servers that an examination may ask.
 REDIS = frozenset({"redis"})
@@ -95,7 +95,7 @@ def _results(examination: Examination) -> list[Finding]:
     for client in connection.servers():
         for finding in examination.judge(examination.measure(client)):
             clients_by_finding.setdefault(finding, []).append(client)
-    if not isinstance(connection.connect(), Cluster):
+    if not isinstance(connection.connect(), SeveralServers):
         return list(clients_by_finding)
     results = []
     for finding, clients in clients_by_finding.items():

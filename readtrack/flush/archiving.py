@@ -23,17 +23,19 @@ def archive_changed(live: Mapping[str, RowCounts], steps: Sequence[Steps], *, ho
     restored_sketches = 0
     for subjects in scripts.sliced(list(live)):
         archived = archive.archived(subjects, "views", "visitors", "hour")
-        unchanged = {
-            subject: row for subject, row in archived.items() if row.views == live[subject].views
-        }
-        changed = [subject for subject in subjects if subject not in unchanged]
+        unchanged: dict[str, Any] = {}  # archived rows by subject
+        changed: list[str] = []
+        with_lost_visitors: list[str] = []
+        for subject in subjects:
+            row = archived.get(subject)
+            if row is not None and row.views == live[subject].views:
+                unchanged[subject] = row
+                continue
+            changed.append(subject)
+            if row is not None and row.visitors > live[subject].visitors:
+                with_lost_visitors.append(subject)
         # If Redis lost a sketch, the archived one is fuller. It is merged into Redis first, so that
         # it is not replaced by a sketch with fewer visitors.
-        with_lost_visitors = [
-            subject
-            for subject in changed
-            if subject in archived and archived[subject].visitors > live[subject].visitors
-        ]
         restored_sketches += _restore_sketches(with_lost_visitors)
         _archive(changed, live, steps, hour=hour)
         if conf.IDLE_DAYS:
@@ -64,11 +66,12 @@ def _archive(
         step.before_archive(counts_of_subjects)
     calls = [counters.sketches(portion) for portion in scripts.parted(subjects)]
     sketches = ChainMap(*scripts.run_all(*calls, patient=True))
+    values = ("views", "visitors", "sketch", "hour")
     rows = []
     for subject, counts in counts_of_subjects.items():
         sketch = sketches[subject] or b""
         rows.append((subject_column(subject), counts.views, counts.visitors, sketch, hour))
-    databases.upsert(Archive, ("subject",), ("views", "visitors", "sketch", "hour"), rows=rows)
+    databases.upsert(Archive, ("subject",), values, rows=rows)
 
 
 def _remove_idle(

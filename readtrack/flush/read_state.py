@@ -19,6 +19,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
 
+from readtrack import parts
 from readtrack.conf import logger
 from readtrack.hits import readers
 from readtrack.sql import read_states, reader_numbers
@@ -44,41 +45,50 @@ def restore(tags: Sequence[str]) -> None:
     """
     not_begun = read_state.not_begun(tags)
     for tag in not_begun:
-        token = copies.begin_restoring(tag)
-        if token is None:
+        restoration_id = copies.begin_restoring(tag)
+        if restoration_id is None:
             continue  # another flush was first
-        categories = read_states.restore(tag, token=token)
-        number = None if categories is None else _restore_keys_of_parts(tag, token=token)
-        if number is None:
-            continue  # another flush has begun the same, or the next one will
+        # None is for another restoration, which another flush has begun, or the next one will.
+        categories = read_states.restore(tag, restoration_id=restoration_id)
+        if categories is None:
+            continue
+        keys_of_parts = _restore_keys_of_parts(tag, restoration_id=restoration_id)
+        if keys_of_parts is None:
+            continue
         copies.mark_states_changed(tag)  # an older snapshot may have what SQL lacks
         outbox.send_again(_lost(outbox.sent_publications([tag])))
-        has_begun = copies.end_restoring(tag, token, at=server_time(patient=True))
-        if has_begun and (categories or number):
-            name = f" in partition {tag[1:]}" if tag else ""
+        has_begun = copies.end_restoring(tag, restoration_id, at=server_time(patient=True))
+        if has_begun and (categories or keys_of_parts):
             logger.warning(
-                "Restored the read state of %d categories and %d keys of parts%s from SQL.",
+                "Restored the read state of %d categories and %d keys of parts from SQL%s.",
                 categories,
-                number,
-                name,
+                keys_of_parts,
+                _of_partition(tag),
             )
     if not_begun:
         outbox.resend()
 
 
-def _restore_keys_of_parts(tag: str, *, token: str) -> int | None:
-    """Gives the Redis of a partition the keys that parts have copied. `token` is that of
+def _of_partition(tag: str) -> str:
+    """Returns what the log says behind a sentence about a partition; "" if there is only one."""
+    if not tag:
+        return ""
+    return f" (partition {tag[1:]})"
+
+
+def _restore_keys_of_parts(tag: str, *, restoration_id: str) -> int | None:
+    """Gives the Redis of a partition the keys that parts have copied. `restoration_id` is that of
     `copies.begin_restoring`.
 
-    Returns the number of keys; None if Redis has another token. Raises redis.RedisError or
+    Returns the number of keys; None if Redis has another restoration. Raises redis.RedisError or
     django.db.Error.
     """
     restored = 0
-    for own_keys in of_parts.all_keys():
-        number = own_keys.restore(tag, token=token)
-        if number is None:
+    for keys_of_part in of_parts.all_keys():
+        restored_of_part = keys_of_part.restore(tag, restoration_id=restoration_id)
+        if restored_of_part is None:
             return None
-        restored += number
+        restored += restored_of_part
     return restored
 
 
@@ -101,24 +111,37 @@ def store(tags: Sequence[str], sent: Mapping[str, Sequence[Pending]], *, is_full
     their categories. Those that it has lost since are sent again. Without `is_full`, large states
     are left to the next full flush. Raises redis.RedisError or django.db.Error.
     """
-    # Before a move, processes of the other number of partitions publish where this one does not look.
-    lost = [] if keys.is_other_layout.get() else _lost(sent)
-    if lost:
-        # A snapshot knows of the last flush, or a replica became the primary before it had got them.
-        outbox.send_again(lost)
-        outbox.resend()
-        sent = _without(sent, lost)
-    most_bytes = MOST_BYTES if is_full else MOST_BYTES_EACH_TIME
-    number = 0
+    # Before a move, processes of the other number of partitions publish where this one does not
+    # look, so that nothing can be told to be lost.
+    if not parts.division().is_earlier:
+        sent = _send_lost_again(sent)
+    most_bytes = MOST_BYTES_EACH_TIME
+    if is_full:
+        most_bytes = MOST_BYTES
+    number_of_copies = 0
     for tag in tags:
         sent_to_tag = {subject: sent[subject] for subject in sent if keys.tag(subject) == tag}
-        number += _store_news(tag, sent_to_tag, most_bytes=most_bytes)
+        number_of_copies += _store_news(tag, sent_to_tag, most_bytes=most_bytes)
     end = monotonic() + COPYING_SECONDS
     for index, tag in enumerate(tags):
-        # What a partition does not need is for the partitions after it.
-        share = (end - monotonic()) / (len(tags) - index)
-        number += _store_changes(tag, most_bytes=most_bytes, until=monotonic() + share)
-    return number
+        # The partitions that are left share the time that is left.
+        now = monotonic()
+        seconds = (end - now) / (len(tags) - index)
+        number_of_copies += _store_changes(tag, most_bytes=most_bytes, until=now + seconds)
+    return number_of_copies
+
+
+def _send_lost_again(sent: Mapping[str, Sequence[Pending]]) -> Mapping[str, Sequence[Pending]]:
+    """Sends those of the publications again that Redis lacks, although it knows of the last flush:
+    a replica became the primary before it had got them, or a snapshot was restored. Returns the
+    other ones, by category.
+    """
+    lost = _lost(sent)
+    if not lost:
+        return sent
+    outbox.send_again(lost)
+    outbox.resend()
+    return _without(sent, lost)
 
 
 def _lost(sent: Mapping[str, Sequence[Pending]]) -> list[Pending]:
@@ -127,24 +150,27 @@ def _lost(sent: Mapping[str, Sequence[Pending]]) -> list[Pending]:
     A category that was published to since then is as unread as if Redis had all of them: whoever
     has read it since has seen what was published before.
     """
-    subjects = [subject for subject in sent if not read_state.strategy_of(subject).is_derived]
+    subjects = [subject for subject in sent if not read_state.form_of(subject).is_derived]
     answers = scripts.run_all(*read_state.last_published(subjects), patient=True)
-    last = ChainMap(*answers)
+    last_published = ChainMap(*answers)
     lost = []
     for subject in subjects:
-        lost += [one for one in sent[subject] if one.sent > last.get(subject, 0)]
+        time = last_published.get(subject, 0)
+        lost += [publication for publication in sent[subject] if publication.sent > time]
     return lost
 
 
 def _without(
-    sent: Mapping[str, Sequence[Pending]], publications: Sequence[Pending]
+    sent: Mapping[str, Sequence[Pending]], lost: Sequence[Pending]
 ) -> dict[str, list[Pending]]:
-    """Returns the publications by category, without some of them."""
-    tokens = {publication.token for publication in publications}
-    return {
-        subject: [one for one in group if one.token not in tokens]
-        for subject, group in sent.items()
-    }
+    """Returns the publications by category, without the lost ones."""
+    lost_tokens = {publication.token for publication in lost}
+    kept: dict[str, list[Pending]] = {}
+    for subject, publications in sent.items():
+        kept[subject] = [
+            publication for publication in publications if publication.token not in lost_tokens
+        ]
+    return kept
 
 
 def _store_news(tag: str, sent: Mapping[str, Sequence[Pending]], *, most_bytes: int) -> int:
@@ -155,7 +181,7 @@ def _store_news(tag: str, sent: Mapping[str, Sequence[Pending]], *, most_bytes: 
     categories = {}
     keys_of_parts = {}
     for subject, publications in sent.items():
-        form = read_state.strategy_of(subject)
+        form = read_state.form_of(subject)
         if form.is_derived:  # it has no read state itself
             outbox.delete(publications)
         elif of_parts.copying(form.key()) is not None:
@@ -178,7 +204,7 @@ def _store_changes(tag: str, *, most_bytes: int, until: float) -> int:
     number = 0
     passed_over = 0  # changes that stay noted, such as those of large states
     while True:
-        changed = copies.changed(tag, after=passed_over)
+        changed = copies.oldest_changes(tag, skip=passed_over)
         stored = _store_categories(changed.subjects, {}, most_bytes=most_bytes)
         stored += _store_keys_of_parts(tag, changed.of_parts, {})
         number += stored
@@ -217,9 +243,13 @@ def _store_keys_of_parts(
     `sent` are publications in categories, by the name of the category's key.
     """
     number = 0
-    for own_keys in of_parts.all_keys():
-        own = [name for name in key_names if of_parts.copying(keys.parse(name)[0]) is own_keys]
-        for portion in own_keys.store(tag, own):
+    for keys_of_part in of_parts.all_keys():
+        names_of_part = []
+        for name in key_names:
+            row, _pieces = keys.parse(name)
+            if of_parts.copying(row) is keys_of_part:
+                names_of_part.append(name)
+        for portion in keys_of_part.store(tag, names_of_part):
             published = {stored.name: stored.published for stored in portion}
             _settle_news(sent, published, in_sql=published)
             copies.forget_keys(tag, {stored.name: stored.changed for stored in portion})

@@ -21,12 +21,14 @@ from readtrack.sql import (
 from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import (
+    clock,
     counters,
     keys,
     read_state,
     resetting,
     scanning,
     scripts,
+    trending,
     uniques,
 )
 from readtrack.store.circuit import fail_open
@@ -38,18 +40,22 @@ from readtrack.subjects import (
 )
 
 
-# docs/explanation/flush.md describes what may come after a reset: late flushes, restored snapshots.
+# docs/explanation/flush.md describes what may come after a reset: flushes that began before it,
+# restored snapshots.
 def reset(subjects: Sequence[str]) -> None:
     """Sets the counts of the subjects to zero, in Redis and in SQL.
 
     Raises redis.RedisError or django.db.Error; the reset then has to be done again.
     """
     for portion in scripts.parted(subjects):
-        reset_time = scripts.run(resetting.reset(portion), patient=True)
-        for model, rows in subjects_by_model(portion).items():
-            raising.zero(model, rows)
+        call = resetting.reset(portion)
+        # What trends, and rises now, does so by views from before the reset.
+        forget_trending = trending.forgetting(portion, at=clock.now())
+        scripts.run_all(call, forget_trending, patient=True)
+        for model, subjects_by_pk in subjects_by_model(portion).items():
+            raising.zero(model, subjects_by_pk)
         archive.delete(portion)
-        deletions.note_times(dict.fromkeys(portion, reset_time))
+        deletions.note_times(dict.fromkeys(portion, call.result))
 
 
 def reset_model(
@@ -59,7 +65,7 @@ def reset_model(
 
     A model that shares its counts with a parent is reset together with the parent. `is_empty` is
     for a table that has no rows any more: the subjects are removed, as if their rows had been
-    deleted. `progress` is called with numbers of subjects. Returns the number of subjects. Raises
+    deleted. `progress` is told the number of subjects. Returns the number of subjects. Raises
     redis.RedisError or django.db.Error; the reset then has to be done again.
     """
     is_counted = owner(model) in counted_models()
@@ -114,18 +120,18 @@ def finish(resets: Mapping[str, int], steps: Sequence[Steps], faults: Faults, *,
     not_lowered: set[str] = set()
     lowered: list[str] = []
     for portion in scripts.sliced(list(resets)):
-        for model, rows in subjects_by_model(portion).items():
+        for model, subjects_by_pk in subjects_by_model(portion).items():
             locked: set[str] = set()
-            lower = partial(_lower_some, model, rows, locked, lowered)
-            not_lowered |= faults.store([*rows.values()], lower)
+            lower = partial(_lower_some, model, subjects_by_pk, locked, lowered)
+            not_lowered |= faults.store([*subjects_by_pk.values()], lower)
             not_lowered |= locked
     if lowered:
         for step in steps:
             step.lowered(lowered)
     # What a flush read before this time, it has written by now.
-    end_of_late_writes = now - keys.reset.ttl * 1_000_000
+    end_of_stale_writes = now - keys.reset.ttl * 1_000_000
     for subject, reset_time in resets.items():
-        if reset_time < end_of_late_writes and subject not in not_lowered:
+        if reset_time < end_of_stale_writes and subject not in not_lowered:
             forget = partial(_forget, steps, reset_time=reset_time)
             faults.store([subject], forget)
 
@@ -147,20 +153,20 @@ def _lower_some(
     lowered: list[str],
     subjects: Sequence[str],
 ) -> None:
-    """Lowers the rows of these subjects. Adds those that are locked elsewhere to `locked`, and those
-    that it has lowered to `lowered`.
+    """Lowers those of the rows that have these subjects. Adds the subjects of rows that another
+    transaction has locked to `locked`, and those of rows that it has lowered to `lowered`.
     """
-    wanted = set(subjects)
-    rows_to_lower = {pk: subject for pk, subject in rows.items() if subject in wanted}
+    subjects_to_lower = set(subjects)
+    rows_to_lower = {pk: subject for pk, subject in rows.items() if subject in subjects_to_lower}
     locked |= _lower(model, rows_to_lower, lowered)
 
 
 def lower(subjects: Sequence[str]) -> None:
-    """Lowers the rows of these subjects to the live counts, where SQL stores more and a reset is
+    """Lowers the rows of `subjects` to the live counts, where SQL stores more and a reset is
     noted. A row that another transaction has locked is left to the next flush.
     """
-    for model, rows in subjects_by_model(subjects).items():
-        _lower(model, rows, [])
+    for model, subjects_by_pk in subjects_by_model(subjects).items():
+        _lower(model, subjects_by_pk, [])
 
 
 def _lower(model: type[Model], rows: Mapping[Any, str], lowered: list[str]) -> set[str]:

@@ -1,8 +1,11 @@
 """Flushes counts from Redis to SQL: absolute numbers, which only rise, so the two merge by maximum.
 
-- settle: a counter that began anew in Redis lacks what SQL had counted; SQL's count is added to it, once;
-- write: rows that store less than the settled total are raised to it; unsettled totals are left out;
-- lift: settled totals below SQL's count are raised to it (an old snapshot was restored, a replica lagged).
+- settle: a counter that began anew in Redis lacks what SQL had counted. SQL's count is added to it,
+  once.
+- write: rows that store less than the settled total are raised to it. Unsettled totals are left
+  out.
+- lift: settled totals below SQL's count are raised to it, because an old snapshot was restored, or
+  a replica lagged.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +20,7 @@ from django.db.models import Max, QuerySet, Subquery
 from django.utils import timezone as django_timezone
 
 from readtrack import buckets
-from readtrack.conf import conf, logger
+from readtrack.conf import logger
 from readtrack.flush import read_state, resets, waiting
 from readtrack.flush.settling import settle
 from readtrack.flush.steps import Steps, steps_of_parts, subjects_left_out
@@ -70,30 +73,31 @@ def flush(
     *,
     only_changed: bool = False,
     must_archive: bool = False,
-    part: str = "",
+    share: str = "",
     progress: Progress = no_progress,
 ) -> FlushRun:
     """Writes all totals that Redis has to SQL, or with `only_changed` those that changed.
 
     Writes all totals, too, if the last good flush was so long ago that the list of what changed may
-    have expired, or if Redis was restored from a snapshot. With `must_archive` a full flush archives, even if no
-    archive is due. `part` limits the flush to some partitions: "2/8" is every eighth partition from
-    the second one on, "" is all partitions. `progress` is called with numbers of totals.
+    have expired, or if Redis was restored from a snapshot. With `must_archive` a full flush
+    archives, even if no archive is due. `share` limits the flush to some partitions: "2/8" is every
+    eighth partition from the second one on, "" is all partitions. `progress` is called with the
+    number of totals.
 
     Returns the saved record of the flush, whose `faults` name the partitions of a cluster that did
     not answer. Raises redis.RedisError or django.db.Error; the next flush then writes what is
-    missing. Raises ValueError for a part without partitions.
+    missing. Raises ValueError for a share without partitions.
     """
-    if not epochs.SqlEpoch(part).tags:
+    if not epochs.SqlEpoch(share).tags:
         raise ValueError(
-            f"READTRACK['PARTITIONS'] is {conf.PARTITIONS}, so part {part} has no partitions."
+            f"The number of partitions is {len(keys.tags())}, so share {share} has no partitions."
         )
     layouts.check_tables()  # before the record, whose table may have changed, too
-    run = FlushRun(started=django_timezone.now(), part=part)
+    record = FlushRun(started=django_timezone.now(), share=share)
     faults = Faults()
     work = partial(
         _flush,
-        run,
+        record,
         faults,
         only_changed=only_changed,
         must_archive=must_archive,
@@ -102,23 +106,23 @@ def flush(
     with ExitStack() as tables_left_out:
         try:
             with databases.retrying():
-                taken = _without_absent_tables(work, run, faults, tables_left_out)
+                taken_changes = _without_absent_tables(work, record, faults, tables_left_out)
         except Exception as error:
-            run.error = f"{type(error).__name__}: {error}"
+            record.error = f"{type(error).__name__}: {error}"
             raise
         finally:
-            run.ended = django_timezone.now()
-            run.failed = len(faults.failed)
-            run.faults = "\n".join(filter(None, [run.faults, str(faults)]))
-            _save(run)
-    if not run.error:
-        counters.forget_taken(taken)
-    flushed.send_robust(sender=None, run=run)
-    return run
+            record.ended = django_timezone.now()
+            record.failed = len(faults.failed)
+            record.faults = "\n".join(filter(None, [record.faults, str(faults)]))
+            _save(record)
+    if not record.error:  # `_save` sets one, too, if the database was restored meanwhile
+        counters.forget_taken(taken_changes)
+    flushed.send_robust(sender=None, record=record)
+    return record
 
 
 def _without_absent_tables(
-    work: Callable[[], Taken], run: FlushRun, faults: Faults, left_out: ExitStack
+    work: Callable[[], Taken], record: FlushRun, faults: Faults, tables_left_out: ExitStack
 ) -> Taken:
     """Does the work of the flush, and returns what that returns. If the database lacks tables of
     the app, it begins again without these tables, and notes them as faults. They stay left out
@@ -132,55 +136,54 @@ def _without_absent_tables(
             if not absent.is_newly_absent(error) or KnownEpoch in absent.absent_tables():
                 raise
         tables = absent.absent_tables()
-        left_out.enter_context(absent.leaving_out(tables))
+        tables_left_out.enter_context(absent.leaving_out(tables))
         faults.leave_out(tables)
-        run.read = 0
-        run.orphans = 0
+        record.read = 0
+        record.orphans = 0
 
 
-def _save(run: FlushRun) -> None:
+def _save(record: FlushRun) -> None:
     """Saves the record of the flush at its end, under another id if the database was restored
     meanwhile from before it began.
 
     The database would hand out the old id again. And it lacks what this flush had stored by then.
     """
-    if run.pk is None:
-        _write_record(run)
+    if record.pk is None:
+        _write_record(record, _insert)
         return
-    if _write_record(run, is_update=True):
+    if _write_record(record, _update):
         return
-    run.pk = None
-    run.error = run.error or "The database was restored while this flush ran."
-    _write_record(run)
+    record.pk = None
+    record.error = record.error or "The database was restored while this flush ran."
+    _write_record(record, _insert)
 
 
-def _write_record(run: FlushRun, *, is_update: bool = False) -> bool:
-    """Inserts the record, or updates its row. Returns False if it has no row any more."""
+def _write_record(record: FlushRun, write: Callable[[FlushRun], bool]) -> bool:
+    """Writes the record by `_insert` or `_update`. Returns False if it has no row any more."""
     if absent.is_absent(FlushRun):
         return True
-    write = _update if is_update else _insert
     try:
-        return write(run)
+        return write(record)
     except (Error, UnicodeEncodeError) as error:
         if isinstance(error, Error) and not vendors.is_impossible_value(error):
             raise
         # A message has characters that the database lacks.
-        run.error = run.error.encode("ascii", "backslashreplace").decode()
-        run.faults = run.faults.encode("ascii", "backslashreplace").decode()
-        return write(run)
+        record.error = record.error.encode("ascii", "backslashreplace").decode()
+        record.faults = record.faults.encode("ascii", "backslashreplace").decode()
+        return write(record)
 
 
-def _insert(run: FlushRun) -> bool:
+def _insert(record: FlushRun) -> bool:
     """Inserts the row of the record. Returns True, as `_update` does for a row that is there."""
-    run.save()
+    record.save()
     return True
 
 
-def _update(run: FlushRun) -> bool:
+def _update(record: FlushRun) -> bool:
     """Updates the row of the record. Returns False if it is gone."""
-    fields = [field.attname for field in run._meta.concrete_fields if not field.primary_key]
-    row_of_run = databases.rows(FlushRun).filter(pk=run.pk, started=run.started)
-    changed_rows = row_of_run.update(**{name: getattr(run, name) for name in fields})
+    fields = [field.attname for field in record._meta.concrete_fields if not field.primary_key]
+    row_of_record = databases.rows(FlushRun).filter(pk=record.pk, started=record.started)
+    changed_rows = row_of_record.update(**{name: getattr(record, name) for name in fields})
     return bool(changed_rows)
 
 
@@ -193,90 +196,93 @@ def write_subjects(subjects: Iterable[str]) -> None:
     """
     now = server_time(patient=True)
     subjects = [*subjects]
-    run = FlushRun(
+    record = FlushRun(
         started=django_timezone.now(), redis_time=now, flushed_until=now, kind=FlushRun.Kind.CHANGED
     )
     faults = Faults()
     epoch = epochs.SqlEpoch()
-    steps = steps_of_parts(run, epoch, faults)
+    steps = steps_of_parts(record, epoch, faults)
     with databases.retrying():
         settle(epoch, faults)
         for chunk in _chunks(subjects):
-            write_chunk(chunk, run, epoch=epoch, faults=faults, steps=steps, extent=Extent())
+            write_chunk(chunk, record, epoch=epoch, faults=faults, steps=steps, extent=Extent())
         for step in steps:
             step.finish(has_changes=True)
-    _leave(run, faults, changed=frozenset(subjects))
+    _leave(record, faults, changed=frozenset(subjects))
 
 
 def _flush(
-    run: FlushRun,
+    record: FlushRun,
     faults: Faults,
     *,
     only_changed: bool,
     must_archive: bool,
     progress: Progress,
 ) -> Taken:
-    """Does what `flush` does, and sets the numbers of the run, which `flush` saves.
+    """Does what `flush` does, and sets the numbers of the record, which `flush` saves.
 
-    Returns the subjects that changed, which are stored.
+    Returns what it took from the lists of what changed.
     """
-    epoch = epochs.SqlEpoch(run.part)
+    epoch = epochs.SqlEpoch(record.share)
     sent = outbox.sent_publications(epoch.tags)  # before the flush notes itself in Redis
-    found, is_late = _begin(run, epoch, only_changed=only_changed, must_archive=must_archive)
-    taken = found.taken
-    run.faults = _silent_partitions(epoch)
-    if run.faults:
-        logger.warning("Not flushed: %s", run.faults)
-    steps = steps_of_parts(run, epoch, faults, is_late=is_late)
-    if run.kind == run.Kind.CHANGED and not (taken.subjects or found.has_more or sent):
-        _end_quietly(run, faults, steps)
+    begun = _begin(record, epoch, only_changed=only_changed, must_archive=must_archive)
+    must_compare = begun.must_compare
+    taken = begun.waiting.taken
+    changed = taken.subjects
+    record.faults = _silent_partitions(epoch)
+    if record.faults:
+        logger.warning("Not flushed: %s", record.faults)
+    steps = steps_of_parts(record, epoch, faults, must_compare=must_compare)
+    if record.kind == record.Kind.CHANGED and not (changed or begun.waiting.has_more or sent):
+        _end_quietly(record, faults, steps)
         return taken
-    _write_record(run)
+    _write_record(record, _insert)
     for step in steps:
         step.begin()
-    changed = taken.subjects
-    run.settled += settle(epoch, faults)
-    # After settling, so that what begins meanwhile is not compared.
-    left_out = subjects_left_out() if is_late else frozenset()
-    work = Work(run, epoch, faults, steps, changed, left_out, progress)
+    record.settled += settle(epoch, faults)
+    left_out: frozenset[str] = frozenset()
+    if must_compare:
+        # Asked after settling, so that what begins meanwhile is not compared.
+        left_out = subjects_left_out()
+    work = Work(record, epoch, faults, steps, changed, left_out, progress)
     _store_changed(work)
     recently_viewed: frozenset[str] = frozenset()
-    if is_late:
+    if must_compare:
         _write_compared(work)
     else:
-        recently_viewed = _recently_viewed(run, epoch)
+        recently_viewed = _recently_viewed(record, epoch)
         _write(work, recently_viewed)
     _finish(work, recently_viewed)
-    faults.attempt("read state", partial(_keep_read_state, run, epoch, sent), None)
-    _leave(run, faults, changed=changed)
-    _note_end(run, epoch)
+    faults.attempt("read state", partial(_keep_read_state, record, epoch, sent), None)
+    _leave(record, faults, changed=changed)
+    _note_end(record, epoch)
     return taken
 
 
-def _end_quietly(run: FlushRun, faults: Faults, steps: Sequence[Steps]) -> None:
+def _end_quietly(record: FlushRun, faults: Faults, steps: Sequence[Steps]) -> None:
     """Ends a flush that has nothing to store. Its record is written after that only."""
     for step in steps:
         step.begin()
         step.finish(has_changes=False)
-    _leave(run, faults, changed=())
+    _leave(record, faults, changed=())
 
 
 class Work(NamedTuple):
     """What a flush works with."""
 
-    run: FlushRun
+    record: FlushRun
     epoch: epochs.SqlEpoch
     faults: Faults
     steps: Sequence[Steps]  # of the parts
     changed: dict[str, None]  # subjects that may have been viewed since the last good flush
-    left_out: frozenset[str]  # subjects whose past a part is writing, if the flush is late
+    left_out: frozenset[str]  # subjects whose past a part is writing, if everything is compared
     progress: Progress
 
     def write_chunk(self, subjects: list[str], extent: Extent) -> None:
         """Writes the totals of the subjects, and what the extent says beside them."""
         write_chunk(
             subjects,
-            self.run,
+            self.record,
             epoch=self.epoch,
             faults=self.faults,
             steps=self.steps,
@@ -296,17 +302,22 @@ def _store_changed(work: Work) -> None:
 
 
 def _write(work: Work, recently_viewed: frozenset[str]) -> None:
-    """Writes the totals of this flush, and what comes with those that changed."""
-    run = work.run
-    # An archiving flush archives all subjects, a full one the sketches of those viewed lately.
-    extent = Extent(
-        changed=work.changed,
-        archived={each for each in recently_viewed if uniques.strategy_of(each).has_sketch},
-    )
-    is_changed = run.kind == run.Kind.CHANGED
-    subjects = work.changed if is_changed else _every_subject(run, work.epoch)
-    is_archive = run.kind == run.Kind.ARCHIVE
-    gone_dimensions = dimension_names.gone(work.epoch.tags) if is_archive else []
+    """Writes the totals of this flush, and what comes with those that changed.
+
+    An archiving flush archives all subjects, a full one the sketches of those viewed recently.
+    """
+    record = work.record
+    with_sketch = [
+        subject for subject in recently_viewed if uniques.strategy_of(subject).has_sketch
+    ]
+    extent = Extent(changed=work.changed, archived=frozenset(with_sketch))
+    subjects: Iterable[str] = work.changed
+    if record.kind != record.Kind.CHANGED:
+        subjects = _every_subject(record, work.epoch)
+    is_archive = record.kind == record.Kind.ARCHIVE
+    gone_dimensions: list[str] = []
+    if is_archive:
+        gone_dimensions = dimension_names.gone(work.epoch.tags)
     for chunk in _chunks(subjects):
         if is_archive:
             extent = extent._replace(archived=chunk)
@@ -324,7 +335,7 @@ def _write_compared(work: Work) -> None:
     Adds to `changed` what could not be written. Subjects whose past a part is writing are left out,
     except those that were viewed lately: that part stores their hours.
     """
-    for chunk in _chunks(_every_subject(work.run, work.epoch)):
+    for chunk in _chunks(_every_subject(work.record, work.epoch)):
         for step in work.steps:
             step.compare(chunk)
         subjects = frozenset(chunk)
@@ -335,25 +346,26 @@ def _write_compared(work: Work) -> None:
 
 
 def _keep_read_state(
-    run: FlushRun, epoch: epochs.SqlEpoch, sent: Mapping[str, Sequence[Pending]]
+    record: FlushRun, epoch: epochs.SqlEpoch, sent: Mapping[str, Sequence[Pending]]
 ) -> None:
     """Restores read state that Redis lost, and stores what changed.
 
     `sent` are publications that Redis had before the flush noted itself there.
     """
-    is_full = run.kind != run.Kind.CHANGED
+    is_full = record.kind != record.Kind.CHANGED
     if is_full:
         read_state.separate_readers(epoch.tags)
     read_state.restore(epoch.tags)
     read_state.store(epoch.tags, sent, is_full=is_full)
 
 
-def _leave(run: FlushRun, faults: Faults, *, changed: Container[str]) -> None:
+def _leave(record: FlushRun, faults: Faults, *, changed: Container[str]) -> None:
     """Leaves what could not be written to the next flush, and says so."""
-    run.locked += len(faults.locked)
-    again = [*faults.locked, *(subject for subject in faults.failed if subject in changed)]
-    if again:
-        counters.mark_changed(again)
+    record.locked += len(faults.locked)
+    failed_and_changed = [subject for subject in faults.failed if subject in changed]
+    for_next_flush = [*faults.locked, *failed_and_changed]
+    if for_next_flush:
+        counters.mark_changed(for_next_flush)
     if faults.failed:
         logger.error("The flush could not store %d rows or models:\n%s", len(faults.failed), faults)
 
@@ -366,21 +378,22 @@ def _silent_partitions(epoch: epochs.SqlEpoch) -> str:
     return "\n".join(f"partitions {', '.join(tags)}: {error}" for error, tags in names.items())
 
 
-def _every_subject(run: FlushRun, epoch: epochs.SqlEpoch) -> Iterator[str]:
+def _every_subject(record: FlushRun, epoch: epochs.SqlEpoch) -> Iterator[str]:
     """Yields the subjects of all totals in the partitions of this flush."""
-    is_whole = not run.part and not epoch.silent
-    return counters.scan(tags=() if is_whole else epoch.tags)
+    if not record.share and not epoch.silent:
+        return counters.scan()  # of all partitions
+    return counters.scan(tags=epoch.tags)
 
 
-def _recently_viewed(run: FlushRun, epoch: epochs.SqlEpoch) -> frozenset[str]:
-    """Returns the subjects that were viewed recently, for a full flush: as far as the minute buckets
-    reach back, about an hour.
+def _recently_viewed(record: FlushRun, epoch: epochs.SqlEpoch) -> frozenset[str]:
+    """Returns the subjects that were viewed recently, for a full flush: as far as the minute
+    buckets reach back, about an hour.
 
     For flushes of another kind it returns no subjects.
     """
-    if run.kind != run.Kind.FULL:
+    if record.kind != record.Kind.FULL:
         return frozenset()
-    until = buckets.time_of(run.flushed_until) + AHEAD
+    until = buckets.time_of(record.flushed_until) + AHEAD
     minutes = buckets.minute_buckets(REACH // buckets.MINUTE, until=until)
     return frozenset(chain.from_iterable(counters.viewed(minutes, tags=epoch.tags)))
 
@@ -392,62 +405,74 @@ def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def _begin(
-    run: FlushRun, epoch: epochs.SqlEpoch, *, only_changed: bool, must_archive: bool
-) -> tuple[Waiting, bool]:
-    """Notes the run in Redis, takes what changed there, and decides the run's kind.
+class Begun(NamedTuple):
+    """What a flush has learnt from Redis as it began."""
 
-    Returns what waits in Redis, and True if the list of what changed does not say all: the last
-    good flush is too long ago, or Redis was restored from a snapshot. So everything is compared
-    with SQL, not only the totals.
+    waiting: Waiting
+    # The list of what changed does not say all, because the last good flush is too long ago, or
+    # Redis was restored from a snapshot. So everything is compared with SQL, not only the totals.
+    must_compare: bool
+
+
+def _begin(
+    record: FlushRun, epoch: epochs.SqlEpoch, *, only_changed: bool, must_archive: bool
+) -> Begun:
+    """Notes the flush in Redis, takes what changed there, and decides its kind.
 
     If Redis does not know the newest flush that SQL knows, Redis was restored from an older
-    snapshot, so everything has to be written. The run is noted in Redis first. If it is killed
+    snapshot, so everything has to be written. The flush is noted in Redis first. If it is killed
     before it is noted in SQL, Redis knows more than SQL, which is harmless. What it has taken is
     taken again by the next flush.
     """
-    # The times until which earlier good flushes have read Redis (µs), newest first.
-    past_times = (
-        runs.ended_well(part__in={"", run.part})
+    # Until when earlier good flushes have read Redis (µs), newest first.
+    ends_of_good_flushes = (
+        runs.ended_well(share__in={"", record.share})
         .order_by("-pk")
         .values_list("flushed_until", flat=True)
     )
-    found, last_good_flush, is_restored = _note_in_redis(run, epoch, past_times)
-    now = buckets.time_of(run.flushed_until)
-    since = buckets.time_of(last_good_flush)
+    noted = _note_in_redis(record, epoch, ends_of_good_flushes)
+    now = buckets.time_of(record.flushed_until)
+    since = buckets.time_of(noted.last_good_flush)
     # If the last flush is in the future, the clock was set back since then.
     is_in_reach = now - REACH <= since <= now
-    if only_changed and is_in_reach and not is_restored:
-        run.kind = run.Kind.CHANGED
-    elif must_archive or _is_archive_due(run, past_times):
-        run.kind = run.Kind.ARCHIVE
+    if only_changed and is_in_reach and not noted.is_full_due:
+        record.kind = record.Kind.CHANGED
+    elif must_archive or _is_archive_due(record, ends_of_good_flushes):
+        record.kind = record.Kind.ARCHIVE
     else:
-        run.kind = run.Kind.FULL
-    return found, is_restored or not is_in_reach
+        record.kind = record.Kind.FULL
+    return Begun(noted.waiting, must_compare=noted.is_full_due or not is_in_reach)
 
 
-def _is_archive_due(run: FlushRun, past_times: "QuerySet[FlushRun, Any]") -> bool:
+def _is_archive_due(record: FlushRun, ends_of_good_flushes: "QuerySet[FlushRun, Any]") -> bool:
     """Returns True if the last archive is ARCHIVE_INTERVAL old, or in the future.
 
-    `past_times` has the times of earlier good flushes (µs), newest first.
+    `ends_of_good_flushes` says until when earlier good flushes have read Redis (µs), newest first.
     """
-    last_archive = past_times.filter(kind=run.Kind.ARCHIVE).first()
+    last_archive = ends_of_good_flushes.filter(kind=record.Kind.ARCHIVE).first()
     if not last_archive:
         # On a new site the first archive is due ARCHIVE_INTERVAL after the first flush.
-        last_archive = past_times.last() or run.flushed_until
+        last_archive = ends_of_good_flushes.last() or record.flushed_until
     interval = ARCHIVE_INTERVAL // timedelta(microseconds=1)
-    is_recent = 0 <= run.flushed_until - last_archive < interval
+    is_recent = 0 <= record.flushed_until - last_archive < interval
     return not is_recent
 
 
-def _note_in_redis(
-    run: FlushRun, epoch: epochs.SqlEpoch, past_times: "QuerySet[FlushRun, Any]"
-) -> tuple[Waiting, int, bool]:
-    """Notes the run in Redis, and sets its times.
+class NotedInRedis(NamedTuple):
+    """What Redis and SQL said when a flush noted itself in Redis."""
 
-    Returns what waits in Redis; until when the last good flush has read Redis (µs, 0 for none), the
-    first of the `past_times`; and True if a partition was restored from a snapshot that is older
-    than its last flush, so that a full flush is due. Starts over if Redis is restored meanwhile.
+    waiting: Waiting
+    last_good_flush: int  # until when it has read Redis (µs); 0 for none
+    # A partition was restored from a snapshot that is older than its last flush.
+    is_full_due: bool
+
+
+def _note_in_redis(
+    record: FlushRun, epoch: epochs.SqlEpoch, ends_of_good_flushes: "QuerySet[FlushRun, Any]"
+) -> NotedInRedis:
+    """Notes the flush in Redis, and sets its times. Starts over if Redis is restored meanwhile.
+
+    `ends_of_good_flushes` says until when earlier good flushes have read Redis (µs), newest first.
 
     Partitions whose server of a cluster is silent are left out. As SQL then knows of a later flush
     than they do, the first flush that finds them again writes everything.
@@ -457,37 +482,38 @@ def _note_in_redis(
         next(attempts)
         # SQL is asked after Redis, because the flush may wait for Redis: a row that is deleted in
         # that time has a later note than any flush, but an earlier one than this flush will have.
-        last_in_redis, is_restored = _last_flushes(epoch)
-        known = _known_in_sql([*epoch.tags, *epoch.silent], past_times)
-        if any(last_in_redis[tag] < known.newest_flushes[tag] for tag in epoch.tags):
+        in_redis = _last_flushes(epoch)
+        in_sql = _known_in_sql([*epoch.tags, *epoch.silent], ends_of_good_flushes)
+        if any(in_redis.times[tag] < in_sql.newest_flushes[tag] for tag in epoch.tags):
             # Another flush may have noted itself meanwhile, first in Redis and then in SQL.
-            last_in_redis, is_restored = _last_flushes(epoch)
-        earliest = min(last_in_redis.values())
-        if known.newest_reset > earliest:
+            in_redis = _last_flushes(epoch)
+        earliest = min(in_redis.times.values())
+        if in_sql.newest_reset > earliest:
             _purge(epoch.tags, since=earliest)
+        is_full_due = in_redis.is_full_due
         for tag in epoch.tags:
-            if last_in_redis[tag] > known.newest_flushes[tag]:
+            if in_redis.times[tag] > in_sql.newest_flushes[tag]:
                 # SQL was restored, or a flush was killed here.
                 copies.mark_all_changed(tag)
-            if last_in_redis[tag] < known.newest_flushes[tag]:
-                flush_notes.begin_anew(tag, newest=known.newest_flushes[tag])
-                is_restored = True
-        run.flushed_until = server_time(patient=True)
+            if in_redis.times[tag] < in_sql.newest_flushes[tag]:
+                flush_notes.begin_anew(tag, newest=in_sql.newest_flushes[tag])
+                is_full_due = True
+        record.flushed_until = server_time(patient=True)
         # Later than all earlier flushes, even if the clock was set back.
-        next_times = [time + 1 for time in known.newest_flushes.values()]
-        run.redis_time = max(run.flushed_until, *next_times)
-        found = waiting.begin(run.redis_time, after=last_in_redis)
-        if found is not None:
-            return found, known.last_good_flush, is_restored
+        next_times = [time + 1 for time in in_sql.newest_flushes.values()]
+        record.redis_time = max(record.flushed_until, *next_times)
+        waiting_in_redis = waiting.begin(record.redis_time, after=in_redis.times)
+        if waiting_in_redis is not None:
+            return NotedInRedis(waiting_in_redis, in_sql.last_good_flush, is_full_due)
 
 
-def _last_flushes(epoch: epochs.SqlEpoch) -> tuple[dict[str, int], bool]:
-    """Returns the times (µs) of the last flushes that the partitions know, by tag, and True if a
-    full flush is due. Leaves out the partitions whose server is silent.
+def _last_flushes(epoch: epochs.SqlEpoch) -> flush_notes.LastFlushes:
+    """Returns what the partitions note of their last flushes. Leaves out of the epoch, and so of
+    this flush, the partitions whose server is silent.
     """
-    last_in_redis, is_full_due, silent = flush_notes.last_flushes(epoch.tags)
-    epoch.leave_out(silent)
-    return last_in_redis, is_full_due
+    last_flushes = flush_notes.last_flushes(epoch.tags)
+    epoch.leave_out(last_flushes.silent)
+    return last_flushes
 
 
 class KnownInSql(NamedTuple):
@@ -498,30 +524,34 @@ class KnownInSql(NamedTuple):
     newest_reset: int
 
 
-def _known_in_sql(tags: Sequence[str], past_times: "QuerySet[FlushRun, Any]") -> KnownInSql:
+def _known_in_sql(
+    tags: Sequence[str], ends_of_good_flushes: "QuerySet[FlushRun, Any]"
+) -> KnownInSql:
     """Returns what SQL knows of the flushes of these partitions, and of resets, by one query.
 
-    The first of the `past_times` is that of the last good flush.
+    `ends_of_good_flushes` says until when earlier good flushes have read Redis (µs), newest first.
     """
     newest_resets = databases.rows(Reset).order_by("-redis_time").values("redis_time")
-    by_part = (
+    by_share = (
         databases.rows(FlushRun)
         .order_by()
-        .values_list("part")
+        .values_list("share")
         .annotate(
             newest=Max("redis_time"),
-            last_good=Subquery(past_times[:1]),
+            last_good=Subquery(ends_of_good_flushes[:1]),
             newest_reset=Subquery(newest_resets[:1]),
         )
     )
     newest_flushes = dict.fromkeys(tags, 0)
     last_good_flush = 0
-    newest_reset = AFTER_ALL  # it is not known without any flush
-    for part, newest, last_good, reset in by_part:
+    newest_reset = AFTER_ALL  # without any flush no row brings it; then all resets are older
+    for share, newest, last_good, reset in by_share:
+        # The last two are the same in each row, because the subqueries do not depend on the row.
         last_good_flush = last_good or 0
         newest_reset = reset or 0
-        # The same partition may also have been flushed as one of another part, or of all partitions.
-        for tag in epochs.SqlEpoch(part).tags:
+        # The same partition may also have been flushed as one of another share, or of all
+        # partitions.
+        for tag in epochs.SqlEpoch(share).tags:
             if tag in newest_flushes:
                 newest_flushes[tag] = max(newest, newest_flushes[tag])
     return KnownInSql(newest_flushes, last_good_flush, newest_reset)
@@ -547,54 +577,56 @@ def _finish(work: Work, recently_viewed: frozenset[str]) -> None:
     It lowers rows that were reset, and lets parts do what comes last. After a full flush it also
     deletes old records of flushes.
     """
-    run, epoch, faults, steps, changed, *_ = work
-    resets.finish(resetting.noted_resets(epoch.tags), steps, faults, now=run.redis_time)
-    for step in steps:
-        step.finish(has_changes=bool(changed))
-    if run.kind != run.Kind.CHANGED:
-        for step in steps:
+    record = work.record
+    tags = work.epoch.tags
+    noted_resets = resetting.noted_resets(tags)
+    resets.finish(noted_resets, work.steps, work.faults, now=record.redis_time)
+    for step in work.steps:
+        step.finish(has_changes=bool(work.changed))
+    if record.kind != record.Kind.CHANGED:
+        for step in work.steps:
             step.full(recently_viewed)
-            if epoch.has_first:
+            if work.epoch.has_first:
                 step.full_once()
-        flush_notes.note_full(run.redis_time, tags=epoch.tags)
-        _delete_old_records(run)
-    if run.kind == run.Kind.ARCHIVE:
-        _finish_archive(run, epoch, steps)
+        flush_notes.note_full(record.redis_time, tags=tags)
+        _delete_old_records(record)
+    if record.kind == record.Kind.ARCHIVE:
+        _finish_archive(record, work.epoch, work.steps)
 
 
-def _finish_archive(run: FlushRun, epoch: epochs.SqlEpoch, steps: Sequence[Steps]) -> None:
+def _finish_archive(record: FlushRun, epoch: epochs.SqlEpoch, steps: Sequence[Steps]) -> None:
     """Deletes old notes of deletions, and lets flushes copy all read state again."""
     for tag in epoch.tags:
         copies.mark_all_changed(tag)  # in case that Redis has lost the notes of what changed
     if epoch.has_first:
         for step in steps:
             step.archive_once()
-        deletions.forget_old(now=run.redis_time)
+        deletions.forget_old(now=record.redis_time)
 
 
-def _note_end(run: FlushRun, epoch: epochs.SqlEpoch) -> None:
-    """Notes the end of the run as well as its start, so that a snapshot that was taken during the
-    run is also recognized as an old one.
+def _note_end(record: FlushRun, epoch: epochs.SqlEpoch) -> None:
+    """Notes the end of the flush as well as its start, so that a snapshot that was taken during the
+    flush is also recognized as an old one.
     """
-    # Redis still has the counts of a row that was deleted during the run by a process that found
+    # Redis still has the counts of a row that was deleted during the flush by a process that found
     # Redis gone. Once the end is noted, no flush looks for such a row.
-    _purge(epoch.tags, since=run.redis_time)
+    _purge(epoch.tags, since=record.redis_time)
     # SQL gets the end only if all partitions have noted it, because a Redis that knows an earlier
     # time than SQL is taken for a restored one.
-    end = max(server_time(patient=True), run.redis_time + 1)
-    calls = flush_notes.note_flush(end, after=dict.fromkeys(epoch.tags, run.redis_time))
+    end = max(server_time(patient=True), record.redis_time + 1)
+    calls = flush_notes.note_flush(end, after=dict.fromkeys(epoch.tags, record.redis_time))
     if all(scripts.run_all(*calls, patient=True)):
-        run.redis_time = end
+        record.redis_time = end
 
 
-def _delete_old_records(run: FlushRun) -> None:
+def _delete_old_records(record: FlushRun) -> None:
     """Deletes the records of old flushes.
 
-    Keeps the last RECORDS_KEPT records, and the last good one of each kind and part.
+    Keeps the last RECORDS_KEPT records, and the last good one of each kind and share.
     """
     if absent.is_absent(FlushRun):
         return
-    by_kind = runs.ended_well().order_by().values_list("kind", "part").annotate(newest=Max("pk"))
-    newest_pks = [pk for _kind, _part, pk in by_kind]
-    old = databases.rows(FlushRun).filter(pk__lte=run.pk - RECORDS_KEPT)
-    old.exclude(pk__in=newest_pks).delete()
+    by_kind = runs.ended_well().order_by().values_list("kind", "share").annotate(newest=Max("pk"))
+    newest_pks = [pk for _kind, _share, pk in by_kind]
+    old_records = databases.rows(FlushRun).filter(pk__lte=record.pk - RECORDS_KEPT)
+    old_records.exclude(pk__in=newest_pks).delete()

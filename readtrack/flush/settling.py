@@ -38,30 +38,30 @@ def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
         # Of each partition the next names in `views:unsettled`, and its epoch.
         lists = counters.unsettled(until=until, tags=epoch.tags, after=unreadable)
         counter_names: list[str] = []
-        for began_by_name, _ in lists:
+        for began_by_name, _redis_epoch in lists:
             counter_names += began_by_name
         stored = stored_counters(counter_names, faults)
         # SQL's epochs are read after SQL's counts, so that all these counts were settled in these
         # epochs or in earlier ones.
-        sql_epochs = epoch.known([redis_epoch for _, redis_epoch in lists])
+        sql_epochs = epoch.known([redis_epoch for _began_by_name, redis_epoch in lists])
         # A partition without unsettled counters is called, too, because it may have been restored.
         calls = []
         to_settle = 0
         for began_by_name, redis_epoch in lists:
-            known_epoch = sql_epochs.get(redis_epoch.tag)
+            sql_epoch = sql_epochs.get(redis_epoch.tag)
             left_over = _left_over(began_by_name, before=until - LEFT_OVER_AFTER)
             to_add = _to_add(
                 began_by_name,
                 {**dict.fromkeys(left_over, NOTHING), **stored},
                 redis_epoch=redis_epoch,
-                sql_epoch=known_epoch,
+                sql_epoch=sql_epoch,
             )
             to_settle += len(to_add)
             unreadable[redis_epoch.tag] += len(began_by_name) - len(to_add)
-            calls.append(counters.settle(to_add, epoch=redis_epoch, sql_epoch=known_epoch))
+            calls.append(counters.settle(to_add, epoch=redis_epoch, sql_epoch=sql_epoch))
         answers: list[tuple[int, Epoch]] = scripts.run_all(*calls, patient=True)
-        epoch.advance([new_epoch for _, new_epoch in answers])
-        settled_now = sum(count for count, _ in answers)
+        epoch.advance([new_epoch for _count, new_epoch in answers])
+        settled_now = sum(count for count, _new_epoch in answers)
         settled += settled_now
         if not counter_names:
             return settled
@@ -71,11 +71,12 @@ def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
 
 def _left_over(began_by_name: Mapping[str, int], *, before: int) -> list[str]:
     """Returns the counters of parts, which are no totals, that began before that time (µs)."""
-    return [
-        name
-        for name, began in began_by_name.items()
-        if began < before and keys.split_member(name)[0]
-    ]
+    names = []
+    for name, began in began_by_name.items():
+        family, _subject = keys.split_member(name)
+        if family and began < before:
+            names.append(name)
+    return names
 
 
 def _to_add(
@@ -105,18 +106,21 @@ def stored_counters(counter_names: Sequence[str], faults: Faults) -> dict[str, S
     cannot be read are left out, and so are counters of which no installed part knows.
     """
     totals: list[str] = []
-    others: list[str] = []
+    counters_of_parts: list[str] = []
     for name in counter_names:
         family, _subject = keys.split_member(name)
-        (others if family else totals).append(name)
+        if family:
+            counters_of_parts.append(name)
+        else:
+            totals.append(name)
     stored = dict.fromkeys(totals, NOTHING)
-    if others:
+    if counters_of_parts:
         for part in parts.installed():
-            stored.update(part.stored_counters(others))
-    for model, rows in subjects_by_model(totals).items():
-        read = partial(_read_totals, model, rows, stored)
-        unread = faults.store([*rows.values()], read)
-        unread |= _hidden(model, rows, stored, faults, without=unread)
+            stored.update(part.stored_counters(counters_of_parts))
+    for model, subjects_by_pk in subjects_by_model(totals).items():
+        read = partial(_read_totals, model, subjects_by_pk, stored)
+        unread = faults.store([*subjects_by_pk.values()], read)
+        unread |= _hidden(model, subjects_by_pk, stored, faults, without=unread)
         for subject in unread:
             del stored[subject]
     return stored
@@ -130,7 +134,8 @@ def _hidden(
     *,
     without: Container[str],
 ) -> set[str]:
-    """Returns those subjects for which nothing was read, if the database may only hide their rows.
+    """Returns those subjects for which nothing was read, if the database may only hide their rows;
+    but none of those in `without`, which could not be read.
 
     Their count in SQL is not known, so to settle them would lose it.
     """
@@ -139,7 +144,9 @@ def _hidden(
         for subject in rows.values()
         if stored[subject] is NOTHING and subject not in without
     ]
-    refusal = row_security.refusal(model) if not_found else None
+    if not not_found:
+        return set()
+    refusal = row_security.refusal(model)
     if refusal is None:
         return set()
     faults.refuse(not_found, refusal)
@@ -153,8 +160,8 @@ def _read_totals(
 
     Parts are told of these counts, too. `rows` has the subjects of the model by primary key.
     """
-    wanted = set(subjects)
-    pks = [pk for pk, subject in rows.items() if subject in wanted]
+    subjects_to_read = set(subjects)
+    pks = [pk for pk, subject in rows.items() if subject in subjects_to_read]
     with databases.site_transaction(databases.of(model)):
         counts_by_pk = row_counts.stored(model, pks)
     counts = {rows[pk]: row for pk, row in counts_by_pk.items()}

@@ -20,18 +20,19 @@ class Steps:
     """
 
     def __init__(
-        self, run: FlushRun, epoch: SqlEpoch, faults: Faults, *, is_late: bool = False
+        self, record: FlushRun, epoch: SqlEpoch, faults: Faults, *, must_compare: bool = False
     ) -> None:
-        self.run = run
+        """Takes what the flush works with."""
+        self.record = record
         self.epoch = epoch
         self.faults = faults
         # Everything is compared with SQL, because the last good flush is too long ago, or Redis was
         # restored.
-        self.is_late = is_late
+        self.must_compare = must_compare
         # Subjects that may have been viewed since the last good flush.
         self.changed_subjects: Container[str] = ()
         # Subjects whose past a part is writing now: see `PartConfig.subjects_left_out`. There are
-        # none unless the flush is late.
+        # none unless everything is compared.
         self.left_out: frozenset[str] = frozenset()
 
     def begin(self) -> None:
@@ -94,14 +95,14 @@ class Steps:
 
 
 def steps_of_parts(
-    run: FlushRun, epoch: SqlEpoch, faults: Faults, *, is_late: bool = False
+    record: FlushRun, epoch: SqlEpoch, faults: Faults, *, must_compare: bool = False
 ) -> list[Steps]:
     """Returns the steps of the installed parts that take part in flushes."""
     steps = []
     for part in parts.installed():
         steps_of_part = part.flush_steps()
         if steps_of_part is not None:
-            steps.append(steps_of_part(run, epoch, faults, is_late=is_late))
+            steps.append(steps_of_part(record, epoch, faults, must_compare=must_compare))
     return steps
 
 

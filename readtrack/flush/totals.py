@@ -51,14 +51,14 @@ class Portion(NamedTuple):
         """Returns the part of the portion that has these subjects."""
         if len(subjects) == len(self.rows):
             return self
-        wanted = set(subjects)
-        rows = {pk: subject for pk, subject in self.rows.items() if subject in wanted}
+        subjects_to_keep = set(subjects)
+        rows = {pk: subject for pk, subject in self.rows.items() if subject in subjects_to_keep}
         return self._replace(rows=rows)
 
 
 def write_chunk(
     subjects: list[str],
-    run: FlushRun,
+    record: FlushRun,
     *,
     epoch: epochs.SqlEpoch,
     faults: Faults,
@@ -66,35 +66,35 @@ def write_chunk(
     extent: Extent,
 ) -> None:
     """Writes one chunk of totals to SQL, raises totals in Redis where SQL has more, and adds the
-    numbers to the run.
+    numbers to the record.
 
     `extent` is what it stores beside the totals.
     """
-    live = _live(subjects, run, epoch, faults)
+    live = _live(subjects, record, epoch, faults)
     # At first all subjects are taken for orphans. Each portion takes off the subjects that have a
     # row. Subjects of models that this site does not have are in no portion, so they stay orphans.
     # Their keys stay, too, because an app may come back.
-    run.orphans += len(live)
+    record.orphans += len(live)
     for portion in _portions(live):
-        stale = _write_portion(portion, run, faults, steps, extent)
+        stale = _write_portion(portion, record, faults, steps, extent)
         due_for_archive = {}
         for subject in portion.rows.values():
             if subject in extent.archived and subject not in stale:
                 due_for_archive[subject] = live[subject]
         if due_for_archive:
-            write = partial(_archive, due_for_archive, run, steps)
+            write = partial(_archive, due_for_archive, record, steps)
             faults.store([*due_for_archive], write)
 
 
 def _write_portion(
-    portion: Portion, run: FlushRun, faults: Faults, steps: Sequence[Steps], extent: Extent
+    portion: Portion, record: FlushRun, faults: Faults, steps: Sequence[Steps], extent: Extent
 ) -> set[str]:
-    """Writes the portion, and adds the numbers to the run.
+    """Writes the portion, and adds the numbers to the record of the flush.
 
     Returns the subjects whose rows do not store what was read from Redis, so that their archive
     would be stale.
     """
-    written = Written([], [], [], [])
+    written = Written(raised=[], ahead=[], missing=[], locked=[])
     write = partial(_write, portion, written, steps, extent)
     failed = faults.store([*portion.rows.values()], write)
     missing = set(portion.subjects(written.missing))
@@ -104,16 +104,16 @@ def _write_portion(
     failed |= hidden
     missing -= hidden
     locked -= hidden
-    run.written += len(written.raised)
-    run.lifted += _lift([*ahead], faults)
+    record.written += len(written.raised)
+    record.lifted += _lift([*ahead], faults)
     not_stored = failed | missing
     stored = [subject for subject in portion.rows.values() if subject not in not_stored]
     for step in steps:
         step.stored(stored)
-    run.orphans -= len(portion.rows) - len(missing)
+    record.orphans -= len(portion.rows) - len(missing)
     _remove_ripe_orphans([*missing])
     if locked:
-        run.locked += len(locked)
+        record.locked += len(locked)
         counters.mark_changed(locked)  # so that the next flush of what changed tries them again
     return failed | missing | ahead | locked
 
@@ -122,7 +122,9 @@ def _hidden(model: type[Model], subjects: Collection[str], faults: Faults) -> se
     """Returns those of the subjects that look deleted or locked because a policy of the database
     hides their rows, or keeps the flush from changing them.
     """
-    refusal = row_security.refusal(model) if subjects else None
+    if not subjects:
+        return set()
+    refusal = row_security.refusal(model)
     if refusal is None:
         return set()
     faults.refuse([*subjects], refusal)
@@ -130,32 +132,34 @@ def _hidden(model: type[Model], subjects: Collection[str], faults: Faults) -> se
 
 
 def _archive(
-    live: Mapping[str, RowCounts], run: FlushRun, steps: Sequence[Steps], subjects: Sequence[str]
+    live: Mapping[str, RowCounts], record: FlushRun, steps: Sequence[Steps], subjects: Sequence[str]
 ) -> None:
-    """Archives some of the subjects in `live`, and adds the number of lifted ones to the run."""
+    """Archives some of the subjects in `live`, and adds the number of lifted ones to the record of
+    the flush.
+    """
     if absent.is_absent(Archive):
         return
     live_of_some = {subject: live[subject] for subject in subjects}
-    hour = buckets.hour_of(run.flushed_until)
-    run.lifted += archive_changed(live_of_some, steps, hour=hour)
+    hour = buckets.hour_of(record.flushed_until)
+    record.lifted += archive_changed(live_of_some, steps, hour=hour)
 
 
 def _portions(live: Mapping[str, RowCounts]) -> Iterator[Portion]:
     """Yields the rows of the subjects, ROWS_LOCKED rows of one model at most at a time."""
-    for model, rows in subjects_by_model(live).items():
+    for model, subjects_by_pk in subjects_by_model(live).items():
         # Sorted, because rows that are neighbours share pages of the table. By subject, because
         # not every primary key has an order.
-        pks = sorted(rows, key=rows.__getitem__)
+        pks = sorted(subjects_by_pk, key=subjects_by_pk.__getitem__)
         for pks_of_portion in scripts.sliced(pks, ROWS_LOCKED):
-            yield Portion(model, {pk: rows[pk] for pk in pks_of_portion}, live)
+            yield Portion(model, {pk: subjects_by_pk[pk] for pk in pks_of_portion}, live)
 
 
 def _live(
-    subjects: list[str], run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults
+    subjects: list[str], record: FlushRun, epoch: epochs.SqlEpoch, faults: Faults
 ) -> dict[str, RowCounts]:
     """Returns the live views and visitors of the subjects whose totals are settled, by subject.
 
-    Adds the number of totals that exist to the run.
+    Adds the number of totals that exist to the record of the flush.
     """
     portions = scripts.parted(subjects)
     total_calls = [counters.settled_totals(portion) for portion in portions]
@@ -169,13 +173,13 @@ def _live(
     attempts = databases.attempts("epochs")
     while not epoch.advance([call.result for call in epoch_calls]):
         next(attempts)
-        run.settled += settle(epoch, faults)
+        record.settled += settle(epoch, faults)
         scripts.run_all(*calls, patient=True)
     totals: dict[str, bytes | None] = {}
     visitors: dict[str, int] = {}
     for portion, total_call, visitor_call in zip(portions, total_calls, visitor_calls, strict=True):
         existing_count, totals_of_portion = total_call.result
-        run.read += existing_count
+        record.read += existing_count
         totals.update(zip(portion, totals_of_portion, strict=True))
         visitors.update(visitor_call.result)
     numbers = _numbers(totals)
@@ -212,20 +216,24 @@ def _write(
     connection = databases.of(row_counts.table_of(portion.model))
     write = partial(_write_rows, portion.of(subjects), steps, extent)
     written_now = databases.retried(connection, write)
-    for pks, new_pks in zip(written, written_now, strict=True):
-        pks += new_pks
+    written.raised.extend(written_now.raised)
+    written.ahead.extend(written_now.ahead)
+    written.missing.extend(written_now.missing)
+    written.locked.extend(written_now.locked)
 
 
 def _write_rows(portion: Portion, steps: Sequence[Steps], extent: Extent) -> Written:
     """Raises the rows, and lets parts store what belongs to those raised rows that changed."""
-    model, rows, live = portion
+    snapshots = {pk: portion.live[subject] for pk, subject in portion.rows.items()}
     # In one transaction, so that a kill cannot come between a count and what a part stores with
     # it. (If they are in different databases, it can: then this transaction is that of the count.)
-    connection = databases.of(row_counts.table_of(model))
+    connection = databases.of(row_counts.table_of(portion.model))
     with databases.site_transaction(connection, is_writing=True):
-        written = raising.write(model, {pk: live[subject] for pk, subject in rows.items()})
-        raised = portion.subjects(written.raised)
-        changed = {subject: live[subject] for subject in raised if subject in extent.changed}
+        written = raising.write(portion.model, snapshots)
+        changed: dict[str, RowCounts] = {}
+        for subject in portion.subjects(written.raised):
+            if subject in extent.changed:
+                changed[subject] = portion.live[subject]
         for step in steps:
             step.in_transaction(changed)
     return written

@@ -17,8 +17,6 @@ from readtrack.conf import cached_setting, conf, logger
 # Characters at the end of X-Forwarded-For that are read. Proxies append to the header.
 LONGEST = 1024
 HOUSEHOLD = 64  # bits at the start of an IPv6 address that all devices of a household share
-# An address with a port, as some load balancers and logs write it.
-WITH_PORT = re.compile(r"(?:\[([^\]]+)\]|([^:]+)):\d{1,5}")
 # Loopback, private, link-local and shared (RFC 6598) networks, as `network_of` writes them.
 # Python's `is_private` is also true for the networks of examples in documentation.
 PRIVATE = re.compile(
@@ -55,7 +53,7 @@ NOTICES: dict[Notice, str] = {
 
 def hops(meta: Mapping[str, Any]) -> tuple[str, str]:
     """Returns the address of the request's connection, and the header of its proxies, which is
-    X-Forwarded-For or another one that NETWORKS names as `address_header`; "" for none.
+    X-Forwarded-For or another one that ADDRESS_HEADER names; "" for none.
     """
     direct = str(meta.get("REMOTE_ADDR", ""))
     forwarded = str(meta.get(_header_key(), ""))
@@ -65,7 +63,7 @@ def hops(meta: Mapping[str, Any]) -> tuple[str, str]:
 @cached_setting()
 def _header_key() -> str:
     """Returns the key in `request.META` of the header that names the visitor's address."""
-    return "HTTP_" + conf.NETWORKS.address_header.upper().replace("-", "_")
+    return "HTTP_" + conf.ADDRESS_HEADER.upper().replace("-", "_")
 
 
 def network(direct: str, forwarded: str, *, agent: str | None = None) -> str:
@@ -166,14 +164,6 @@ def _embedded_ipv4(packed: bytes) -> bytes:
     if packed.startswith(TEREDO):
         return bytes(byte ^ 0xFF for byte in packed[-4:])
     return b""
-
-
-def without_port(address: str) -> str:
-    """Returns the address or host without a port and without brackets."""
-    match = WITH_PORT.fullmatch(address) if ":" in address else None
-    if match is None:
-        return address.strip("[]")
-    return match[1] or match[2]  # an IPv6 address in brackets, or anything else
 
 
 def _candidates(forwarded: str, direct: str) -> list[str]:

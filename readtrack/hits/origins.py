@@ -14,7 +14,6 @@ from readtrack.conf import cached_setting
 
 # Values of Sec-Fetch-Site. "none" is for a typed address or a bookmark, which no page sends.
 OWN_SITES = frozenset({"same-origin", "none"})
-OTHER_SITES = frozenset({"same-site", "cross-site"})
 # Values of Sec-Fetch-Dest (Fetch standard) for pages within a page.
 FRAMES = frozenset({"iframe", "frame", "embed", "object", "fencedframe"})
 # How the Accept header of <img>, <link rel=stylesheet>, <audio> and <video> begins.
@@ -70,24 +69,6 @@ def _is_foreign_part_on_plain_http(meta: Mapping[str, Any]) -> bool:
     if meta.get("HTTP_ACCEPT", "").startswith(ACCEPTED_BY_PARTS):
         return True
     return _is_browser(meta) and not _is_own_host(meta.get("HTTP_REFERER", ""), meta)
-
-
-def may_be_ahead(meta: Mapping[str, Any]) -> bool:
-    """Returns True for a page that JavaScript fetches, perhaps before anybody opens it.
-
-    A service worker, Unpoly, swup and htmx 4 do so without saying so. htmx before 4 and Turbo say
-    it of each request that is ahead. Of the answers to their other requests they may show a part
-    without the page's script, so these are not left to the script.
-    """
-    if meta.get("HTTP_SEC_FETCH_DEST") != "empty":
-        return False
-    # A trusted front end on another origin does not run the page's script. But a service worker
-    # that passes a navigation on sends the Sec-Fetch-Site of the navigation, which may be another.
-    is_navigation = meta.get("HTTP_SEC_FETCH_MODE") == "navigate"
-    if meta.get("HTTP_SEC_FETCH_SITE") in OTHER_SITES and not is_navigation:
-        return False
-    is_htmx_before_4 = "HTTP_HX_REQUEST" in meta and "HTTP_HX_REQUEST_TYPE" not in meta
-    return not (is_htmx_before_4 or "HTTP_TURBO_FRAME" in meta)
 
 
 def _is_browser(meta: Mapping[str, Any]) -> bool:

@@ -1,21 +1,42 @@
 """Stages of a view: it was seen, a person engaged with the page, the text was read.
 
-The parts that count stages, and those that show them, have these names in common.
+The parts that count stages, and those that show them, have this list in common.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+from django.utils.translation import gettext_lazy
 
 # Seconds of engagement that are counted. A view that has reached a bin has reached all lower bins.
 BINS = (5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 675, 1000, 1500)
-# Fields of the hash `reading:…` beside the bins: stages of a view, each of which is some of the
-# one before it: the page came to life in a browser, signs of a person came, the text was read.
-SEEN = "seen"
-ENGAGED = "engaged"
-READ = "read"
+
+SEEN: Final = "seen"
+ENGAGED: Final = "engaged"
+READS: Final = "reads"
+StageName = Literal["seen", "engaged", "reads"]
 
 
-class Stages(NamedTuple):
+class Stage(NamedTuple):
+    """What people are told of a stage."""
+
+    label: Any
+    meaning: str  # which views have reached it, in English
+
+
+# The stages in their order: each of them is some of the views of the one before it. Its name is the
+# field of the hash `reading:…` that counts it, the prefix of its rows in History, its column in the
+# SQL view, and its field of Reached.
+STAGES: dict[StageName, Stage] = {
+    SEEN: Stage(gettext_lazy("Seen in a browser"), "Views whose page was really seen"),
+    ENGAGED: Stage(gettext_lazy("Reader was active"), "Views with two kinds of signs of a person"),
+    READS: Stage(gettext_lazy("Read"), "Views whose text was really read"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
     """How many views there were, and how many of them reached each stage.
 
     No number is higher than the one before it.
@@ -27,13 +48,16 @@ class Stages(NamedTuple):
     reads: int
 
     @classmethod
-    def of(cls, views: int, counts: Mapping[str, int]) -> "Stages":
-        """Returns the stages of so many views. `counts` are those of the hash `reading:…`.
+    def of(cls, views: int, counts: Mapping[str, int]) -> "Reached":
+        """Returns how far so many views got. `counts` are those of the hash `reading:…`.
 
-        A flush that was killed may have stored a later stage only, which stands for the earlier
-        ones.
+        A view that reached a later stage counts for the earlier ones, too, even if these were not
+        stored: a flush may have been killed between them, or the earlier stage is newer than the
+        view.
         """
-        reads = counts.get(READ, 0)
-        engaged = max(counts.get(ENGAGED, 0), reads)
-        seen = max(counts.get(SEEN, 0), engaged)
-        return cls(views, min(seen, views), min(engaged, views), min(reads, views))
+        reached: dict[str, int] = {}
+        reached_so_far = 0
+        for stage in reversed(STAGES):
+            reached_so_far = max(reached_so_far, counts.get(stage, 0))
+            reached[stage] = min(reached_so_far, views)  # views may be stored later than stages
+        return cls(views, **reached)

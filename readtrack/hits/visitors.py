@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from binascii import b2a_base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -41,6 +41,7 @@ HEADERS = "_store"
 SHARED = re.compile(
     "public|s-maxage", re.IGNORECASE
 )  # in Cache-Control: shared caches may store it
+CDN_HEADER = re.compile(".+-cache-control|surrogate-control")
 UNSHARED = re.compile("private|no-store", re.IGNORECASE)  # in a header for CDNs: they may not
 
 # By what a browser without a cookie is known: the address of its connection, X-Forwarded-For, and
@@ -95,6 +96,16 @@ def signed_in(request: HttpRequest) -> Any | None:
     if user is None or not user.is_authenticated:
         return None
     return user
+
+
+def is_nobody(request: HttpRequest) -> bool:
+    """Returns True if it is known without a query that nobody is signed in."""
+    user = getattr(request, "user", None)
+    if user is None:
+        return True
+    if _loader_of(user) != AUTHENTICATION or _has_session(request):
+        return False
+    return not getattr(request, "_acached_user", None)
 
 
 async def asigned_in(request: HttpRequest) -> Any | None:
@@ -354,18 +365,18 @@ def reader(request: HttpRequest, user: Any | None) -> readers.Reader | None:
     if not conf.DOTS.anonymous:
         return None
     # A visitor with a new cookie is no reader until the cookie comes back. Otherwise each page for
-    # a browser without cookies would take a new position.
-    anonymous = visitor(request, None)
-    if anonymous.kind != "cookie" or anonymous.new_cookie:
+    # a browser without cookies would take another number in read state.
+    cookie_visitor = visitor(request, None)
+    if cookie_visitor.kind != "cookie" or cookie_visitor.new_cookie:
         return None
-    return f"{readers.ANONYMOUS}{anonymous.id}"
+    return f"{readers.ANONYMOUS}{cookie_visitor.id}"
 
 
 def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visitor) -> None:
     """Sets the visitor's new cookie."""
     value = visitor.new_cookie
     cookie = _Cookie.__new__(_Cookie)
-    blank, _ = _blank_cookie(request.is_secure())
+    blank, _ = _blank_cookie(_is_secure(request))
     dict.update(cookie, blank)
     # The attributes of a Morsel are set in the way that pickle does it. Its method `set` would
     # check the name each time.
@@ -384,6 +395,22 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
         headers["cache-control"] = ("Cache-Control", "private")
     elif "private" not in control:
         patch_cache_control(response, private=True)
+
+
+def _is_secure(request: HttpRequest) -> bool:
+    """Returns True for a request by HTTPS, as Django's `is_secure`, which takes as long as the rest
+    of the cookie, because it asks the settings.
+    """
+    scheme = request.META.get("wsgi.url_scheme")
+    if scheme is None or _has_proxy_of_tls():
+        return request.is_secure()
+    return bool(scheme == "https")
+
+
+@cached_setting("SECURE_PROXY_SSL_HEADER", maxsize=1)
+def _has_proxy_of_tls() -> bool:
+    """Returns True if a header of the site's proxy says which requests came by HTTPS."""
+    return bool(settings.SECURE_PROXY_SSL_HEADER)
 
 
 def has_unwanted_cookie(request: HttpRequest, visitor: Visitor) -> bool:
@@ -425,23 +452,22 @@ def may_be_shared(response: HttpResponseBase) -> bool:
     return False
 
 
-def headers_for_cdns(response: HttpResponseBase) -> list[str]:
+def headers_for_cdns(response: HttpResponseBase) -> Sequence[str]:
     """Returns the names of the response's headers that CDNs obey in place of Cache-Control.
 
     They are `CDN-Cache-Control` (RFC 9213), `Surrogate-Control`, and those of single vendors, such
     as `Cloudflare-CDN-Cache-Control`. The names are in small letters.
     """
     headers = getattr(response.headers, HEADERS, None)
-    header_names = [name.lower() for name in response.headers] if headers is None else headers
-    # Most pages have none, and one search is faster than a look at each name.
-    joined_names = " ".join(header_names)
-    if "-cache-control" not in joined_names and "surrogate-control" not in joined_names:
-        return []
-    return [
-        name
-        for name in header_names
-        if name.endswith("-cache-control") or name == "surrogate-control"
-    ]
+    if headers is None:
+        headers = [name.lower() for name in response.headers]
+    return _names_for_cdns(tuple(headers))
+
+
+@lru_cache(maxsize=256)  # because most pages of a site have the same few headers
+def _names_for_cdns(header_names: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns those of the names that CDNs obey."""
+    return tuple([name for name in header_names if CDN_HEADER.fullmatch(name)])
 
 
 class _Cookie(Morsel[str]):

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from readtrack.hits import addresses
 from readtrack.imports.line import STATUS, Line, Request, line_of, path_of, request_of, time_of
+from readtrack.imports.ports import without_port
 
 # The fields that have each value: nginx's usual names and those that Matomo advises, then Caddy's,
 # then Traefik's. The first field that an entry has is taken. A dot leads into a nested object, a
@@ -318,7 +318,7 @@ def _with_slash(text: str, *, host: str) -> str:
     if not first_part or "://" in url:
         return text
     if host:
-        is_host = addresses.without_port(first_part) == addresses.without_port(host)
+        is_host = without_port(first_part) == without_port(host)
         return text[len(first_part) :] or "/" if is_host else f"/{text}"
     return "" if "." in first_part or ":" in first_part else f"/{text}"
 

@@ -12,6 +12,7 @@ from readtrack.imports import lines
 from readtrack.imports.hosts import Hosts
 from readtrack.imports.line import Line
 from readtrack.imports.pages import Pages
+from readtrack.imports.ports import without_port
 from readtrack.imports.rules import Rules
 
 COMMENT = "comment"
@@ -46,7 +47,7 @@ def _names_another(forwarded: str, address: str) -> bool:
     """Returns True if X-Forwarded-For has addresses, but not the one that a line counts for."""
     if not forwarded or not conf.PROXIES:  # 0 says that nobody forwards
         return False
-    words = [addresses.without_port(word.strip()) for word in forwarded.split(",")]
+    words = [without_port(word.strip()) for word in forwarded.split(",")]
     networks = {addresses.network_of(word) for word in words} - {""}
     return bool(networks) and address not in networks
 

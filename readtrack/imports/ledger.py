@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import F
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.flush import run, settling
 from readtrack.imports import added as added_views
 from readtrack.imports import keys as import_keys
@@ -143,7 +143,7 @@ class Batch:
         """Returns the day of TIME_ZONE in which the hour (since 1970) begins."""
         day = self._days.get(hour)
         if day is None:
-            day = self._days[hour] = local_time.local_day(hour)
+            day = self._days[hour] = buckets.local_day(hour)
         return day
 
     def _hour(self, at: datetime) -> int:
@@ -298,6 +298,7 @@ class _Increment(NamedTuple):
     name: str  # in `views:unsettled`; "" for the hour of a subject, which SQL does not have
     views: int
     end: int  # when the counter expires (s since 1970); 0 for a total, which does not
+    field: str = ""  # the hour of a subject in its hash of hours
 
 
 def apply(source: str, batch: Part, *, before: int, after: int) -> list[scripts.Call[int]]:
@@ -323,7 +324,7 @@ def apply(source: str, batch: Part, *, before: int, after: int) -> list[scripts.
         script_keys += [increment.key for increment in increments]
         args: list[Any] = [before, after, MOST_VIEWS]
         for increment in increments:
-            args += (increment.name, increment.views, increment.end)
+            args += (increment.name, increment.views, increment.end, increment.field)
         calls.append(scripts.Call("apply", script_keys, args, int))
     return calls
 
@@ -339,17 +340,17 @@ def _subject_increments(hours: Iterable[SubjectHour], *, present_hour: int) -> l
     Hours are since 1970.
     """
     increments = []
+    end = _start(present_hour) + keys.hours.ttl
     for subject, hour, views in hours:
         if is_live(hour, present_hour=present_hour):
-            end = _start(hour) + keys.hour.ttl
-            bucket = buckets.hour_bucket(buckets.hour_start(hour))
-            increments.append(_Increment(keys.hour(bucket, subject), "", views, end))
+            field = buckets.hour_bucket(buckets.hour_start(hour))
+            increments.append(_Increment(keys.hours(subject), "", views, end, field))
     return increments
 
 
 def is_live(hour: int, *, present_hour: int) -> bool:
     """Returns True if Redis keeps the views of subjects in that hour, in the present hour."""
-    hours_kept: int = keys.hour.ttl // keys.HOUR
+    hours_kept: int = keys.hours.ttl // keys.HOUR
     return present_hour - hour < hours_kept
 
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from django.utils.dateparse import parse_datetime
 
-from readtrack.hits import addresses
+from readtrack.imports.ports import without_port
 
 # A time in any other year is taken for damage. At the edge of the calendar, subtracting a window
 # from it would fail.
@@ -136,7 +136,7 @@ def _client_in(address: str, forwarded: str) -> tuple[str, str]:
     if other_addresses:
         forwarded = forwarded or address
         address = first_address
-    address = addresses.without_port(address[:LONGEST_HOST].lower())
+    address = without_port(address[:LONGEST_HOST].lower())
     if address in _NO_ADDRESS:
         address = ""
     if forwarded == "-":
@@ -149,7 +149,7 @@ def _host_name(text: str) -> str:
     """Returns the name of a host without a port; "" for what means no host."""
     if text in _NO_HOST:
         return ""
-    return addresses.without_port(text[:LONGEST_HOST].lower()).rstrip(".")
+    return without_port(text[:LONGEST_HOST].lower()).rstrip(".")
 
 
 @lru_cache(maxsize=1024)  # because many lines share a second

@@ -21,6 +21,7 @@ from readtrack.imports.line import (
     request_of,
     time_of,
 )
+from readtrack.imports.ports import WITH_PORT, without_port
 
 Parser = Callable[[bytes], Line | None]
 Requests = Callable[[str], Request | None]  # returns the request in a request line
@@ -298,7 +299,7 @@ def _virtual_host(words: Sequence[str]) -> str:
         return ""
     [word] = words
     # Any other word may be the name of a machine, or of a user.
-    return word if "." in word or addresses.WITH_PORT.fullmatch(word) else ""
+    return word if "." in word or WITH_PORT.fullmatch(word) else ""
 
 
 def _index_of_address(words: Sequence[str]) -> int | None:
@@ -325,7 +326,7 @@ def _second_client(listed: str, address: str) -> _Client:
 
     That is the virtual host, if it has a port, or X-Forwarded-For.
     """
-    if addresses.WITH_PORT.fullmatch(listed):
+    if WITH_PORT.fullmatch(listed):
         return _Client(address, host=listed)
     return _Client(address, forwarded=listed)
 
@@ -336,7 +337,7 @@ def _host(words: Sequence[str]) -> _Client | None:
         return None
     index = 0
     has_second_name = len(words) > 1 and words[1] != "-"
-    if has_second_name and (len(words) == 4 or addresses.WITH_PORT.fullmatch(words[0])):
+    if has_second_name and (len(words) == 4 or WITH_PORT.fullmatch(words[0])):
         index = 1  # the first one is the virtual host
     if not _are_users(words[index + 1 :]):
         return None
@@ -350,7 +351,7 @@ def _are_users(words: Sequence[str]) -> bool:
 
 
 def _is_address(word: str) -> bool:
-    return bool(addresses.network_of(addresses.without_port(word.rstrip(","))))
+    return bool(addresses.network_of(without_port(word.rstrip(","))))
 
 
 @lru_cache(maxsize=1024)

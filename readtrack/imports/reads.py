@@ -115,7 +115,7 @@ def take_reads(
 
     A category stays unread if something was published in it since the import was first started. The
     import may be started again. `label` is the label of the model, `user` and `category` are the
-    names of its foreign keys. `progress` is called with numbers of rows. Returns the report. Raises
+    names of its foreign keys. `progress` is told the number of rows. Returns the report. Raises
     ImportRefusedError if the model has no such foreign keys, or if the first start is so long ago
     that importing again could hide what is new.
 
@@ -194,14 +194,15 @@ def _what_is_read(
         positions = _positions_of(model)
         if model is None or positions is None:
             raise ImportRefusedError(
-                f"Only a model with 'read_state': 'positions' takes times of everything, not {all_of}."
+                "Only a model with 'read_state': 'positions' takes times of everything,"
+                f" not {all_of}."
             )
         return [model], table.marks_of_everything(model, form=positions)
     generic_key = _generic_key(table.model, category)
     if generic_key is not None:
         return table.models_of(generic_key), table.marks_of_any_objects(generic_key)
     model = _category_model(table.model, category)
-    form = read_state.strategy_of(label_of(model))
+    form = read_state.form_of(label_of(model))
     if not isinstance(form, (Threads, Boards)):
         raise ImportRefusedError(
             f"Only a model with 'read_state': 'positions' takes times, not {model._meta.label}."

@@ -68,7 +68,7 @@ class _Taken(NamedTuple):
 def undo(path: str, *, dry_run: bool = False, progress: Progress = no_progress) -> Undone:
     """Takes back what all imports of the file have added. It may be imported again then.
 
-    To repeat it, also after a kill, takes nothing back twice. `progress` is called with numbers of
+    To repeat it, also after a kill, takes nothing back twice. `progress` is told the number of
     views. Raises ImportRefusedError for a file that was not imported, and if Redis lost its data
     meanwhile.
     """
@@ -284,11 +284,11 @@ def _calls(batch: ImportedViews, added: Added) -> dict[str, scripts.Call[_Taken]
         arguments: list[Any] = [batch.position, present_hour]
         for subject in subjects:
             key_names.append(keys.total(subject))
-            arguments += (subject, added.views[subject])
+            arguments += (subject, added.views[subject], "")
         for subject, hour, views in hours_by_tag[tag]:
             bucket = buckets.hour_bucket(buckets.hour_start(hour))
-            key_names.append(keys.hour(bucket, subject))
-            arguments += ("", views)
+            key_names.append(keys.hours(subject))
+            arguments += ("", views, bucket)
         calls[tag] = scripts.Call("readtrack.imports/take_back", key_names, arguments, decode)
     return calls
 

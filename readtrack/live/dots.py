@@ -14,7 +14,7 @@ from django.core.signing import BadSignature, Signer
 from readtrack import layouts
 from readtrack.page.placeholders import DOT, UNREAD, Placeholder
 from readtrack.store import keys
-from readtrack.store.read_state import strategy_of
+from readtrack.store.read_state import form_of
 
 KINDS = {DOT, UNREAD}  # of the placeholders whose elements are live dots
 # Characters of a name. It is part of an address, for which servers have 8,000 bytes or more.
@@ -63,7 +63,7 @@ def dots_of(placeholders: Iterable[Placeholder]) -> LiveDots:
         if placeholder.kind not in KINDS:
             continue
         subject = placeholder.subject
-        has_number = placeholder.kind == UNREAD and strategy_of(subject).has_numbers
+        has_number = placeholder.kind == UNREAD and form_of(subject).has_numbers
         dots.append(LiveDot(subject, has_number, placeholder.element_keys))
     return LiveDots(keys.prefix(), sorted(dots))
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from readtrack.conf import logger
 from readtrack.store import keys
 from readtrack.store.channel import channel
-from readtrack.store.cluster import Cluster
 from readtrack.store.connection import make
+from readtrack.store.servers import SeveralServers
 
 PAUSE = 1.0  # seconds after which a subscription looks if it is to end
 # Seconds between two questions whether the connection is still there. After twice as many seconds
@@ -71,8 +71,9 @@ class Subscription:
     def _listen(self) -> None:
         """Passes messages on until the end. Raises redis.RedisError and OSError."""
         client = make(2 * PING)
-        # Each server of a cluster tells all messages.
-        server = choice(client.clients()) if isinstance(client, Cluster) else client  # noqa: S311
+        server = client
+        if isinstance(client, SeveralServers):  # each of them tells all messages
+            server = choice(client.clients())  # noqa: S311
         with server.pubsub() as pubsub:  # type: ignore[no-untyped-call]
             pubsub.subscribe(channel())
             heard = asked = monotonic()

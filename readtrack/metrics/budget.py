@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Avg, Count
 
-from readtrack import buckets
+from readtrack import buckets, parts
 from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.metrics import memory
@@ -30,13 +30,15 @@ from readtrack.subjects import (
 from readtrack.unread.starting import highest_number
 
 # The seconds whose views share a key, by the piece of the pattern that names the time.
+HOURS_OF_DAY = keys.DAY // keys.HOUR
 SLOTS = {"minute": keys.MINUTE, "hour": keys.HOUR, "date": keys.DAY}
 SMALL = 1_000  # bytes of a post's visitors below which a smaller strategy is not worth choosing
 FEW_BITS = 0.1  # share of set bits below which a bitmap is mostly empty
 MONTH = 30  # days within which the visitors of a new site are assumed to come
 
-# A row of an object by day and value, in PostgreSQL: 90 bytes, and 120 in its indexes.
-BYTES_OF_DAY_ROW = 210
+# A row of an object by day and value, in PostgreSQL: 110 bytes with the room that its table leaves,
+# and as much in its indexes.
+BYTES_OF_DAY_ROW = 220
 # Values of a dimension that an object has on a day, on a site that has none stored.
 VALUES_OF_A_DAY = 3.0
 
@@ -126,7 +128,7 @@ def _objects_with_dots(*, by_reader: bool) -> int:
     """Returns the number of objects whose read state is kept by reader, or by object."""
     count = 0
     for model in read_state_models():
-        is_by_reader = read_state.strategy_of(label_of(model)).is_by_reader
+        is_by_reader = read_state.form_of(label_of(model)).is_by_reader
         if is_by_reader == by_reader and not is_derived(model):
             count += model._default_manager.count()
     return count
@@ -206,7 +208,7 @@ def _unused_rows() -> set[keys.Key]:
     for strategy in STRATEGIES.values():
         if strategy != strategy_of(""):
             unused.update(strategy.rows)
-    unused |= {*read_state.ROWS} - {read_state.strategy_of("").key()}
+    unused |= {*read_state.ROWS} - {read_state.form_of("").key()}
     if not counts_days(""):
         unused.add(keys.day_visitors)
     if not any(map(enters_funnel, counted_models())):
@@ -300,8 +302,10 @@ def _amount(row: keys.Key, size: SiteSize) -> Amount:
 
 def _lifetime(row: keys.Key) -> int:
     """Returns the lifetime of the row's keys (seconds), 0 for keys that stay."""
-    if row is keys.hour:  # full flushes shorten it
+    if row is keys.hours:  # full flushes shorten it
         return keys.DAY
+    if row is keys.trending_bucket:  # then the list takes it in
+        return keys.MINUTE
     if isinstance(row.ttl, int):
         return row.ttl
     if row is keys.rate:
@@ -356,8 +360,10 @@ def _members(
         return min(views_of_key, size.visitors)
     if row.type == "sorted set":
         return 1 if "subject" in piece_names else viewed_subjects
+    if row is keys.hours:
+        return min(views_of_key, HOURS_OF_DAY)
     if row.type == "hash" and "dimension" in piece_names:
         return min(size.visitors, counters.VALUES)
     if row.type == "hash":
-        return len(numbers_options().funnel)
+        return len(parts.stages())
     return size.readers + 1

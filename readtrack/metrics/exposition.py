@@ -21,16 +21,17 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from readtrack import buckets
-from readtrack.conf import conf
 from readtrack.doctor import measurements
 from readtrack.hits.hit import REASONS
+from readtrack.hits.stages import STAGES
 from readtrack.models import FlushRun
+from readtrack.numbers import recent_minutes
 from readtrack.numbers.options import numbers_options
 from readtrack.numbers.sql import history
 from readtrack.sql import runs
 from readtrack.store import connection, counters, keys, scripts, skips, uniques
 from readtrack.store.circuit import ask_anyway
-from readtrack.store.cluster import Cluster
+from readtrack.store.servers import SeveralServers
 from readtrack.subjects import counted_models, label_of
 
 RECENT_MINUTES = 5  # of the visitors that are here now
@@ -53,18 +54,9 @@ class ModelCounter(NamedTuple):
 
 MODEL_COUNTERS = (
     ModelCounter("readtrack_views", "Views that counted, as of the last flush."),
-    ModelCounter(
-        "readtrack_seen", "Views whose page was really seen, as of the last full flush.", "seen"
-    ),
-    ModelCounter(
-        "readtrack_engaged",
-        "Views with two kinds of signs of a person, as of the last full flush.",
-        "engaged",
-    ),
-    ModelCounter(
-        "readtrack_reads",
-        "Views whose text was really read, as of the last full flush.",
-        "reads",
+    *(
+        ModelCounter(f"readtrack_{name}", f"{stage.meaning}, as of the last full flush.", name)
+        for name, stage in STAGES.items()
     ),
 )
 
@@ -143,7 +135,7 @@ def _redis_answers(*, at: datetime) -> RedisAnswers:
     # Midnight, because Redis keeps skips for two days. The sum of the last 24 hours would fall.
     skip_call = replace(skips.by_hour(at.hour + 1, at=at), absent=None)
     unsettled_calls = [counters.number_of_unsettled(tag) for tag in keys.tags()]
-    visitor_calls = uniques.of_minutes(_labels(), RECENT_MINUTES, at=at)
+    visitor_calls = recent_minutes.visitors(_labels(), RECENT_MINUTES, at=at)
     ask_anyway(scripts.run_all, [], skip_call, *unsettled_calls, *visitor_calls)
     if not skip_call.has_result:
         return RedisAnswers(None, None, None, None)
@@ -186,7 +178,7 @@ def _union_calls(recent: Sequence[Any]) -> list[scripts.Call[uniques.Union]]:
 
     `recent` has the sketch of each partition; None for one that is not known.
     """
-    if conf.PARTITIONS == 1 or not recent or None in recent:
+    if not keys.is_divided() or not recent or None in recent:
         return []
     return [uniques.union(recent, tag=keys.tags()[0])]
 
@@ -195,7 +187,7 @@ def _visitors(
     recent: Sequence[Any], union_calls: Sequence[scripts.Call[uniques.Union]]
 ) -> int | None:
     """Returns the number of different visitors of all partitions; None if it is not known."""
-    if conf.PARTITIONS == 1 or not recent:
+    if not keys.is_divided() or not recent:
         return _sum(recent)
     unions = [call.result for call in union_calls if call.has_result]
     return unions[0].visitors if unions else None
@@ -203,7 +195,7 @@ def _visitors(
 
 def _memory_calls() -> list[scripts.Call[measurements.Memory]]:
     """Returns the call that asks Redis for its memory; none for a cluster."""
-    if isinstance(connection.connect(), Cluster):
+    if isinstance(connection.connect(), SeveralServers):
         return []
     return [scripts.Call("INFO", [], ("memory",), _memory_in)]
 

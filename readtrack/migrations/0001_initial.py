@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('kind', models.CharField(choices=[('changed', 'what changed'), ('full', 'everything'), ('archive', 'everything, sketches and breakdowns too')], default='full', max_length=10, verbose_name='kind')),
-                ('part', models.CharField(default='', editable=False, max_length=10)),
+                ('share', models.CharField(default='', editable=False, max_length=10)),
                 ('started', models.DateTimeField(verbose_name='started')),
                 ('ended', models.DateTimeField(null=True, verbose_name='ended')),
                 ('redis_time', models.BigIntegerField(default=0, editable=False)),

@@ -112,7 +112,7 @@ class FlushRun(OwnRow):
 
     kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.FULL)
     # "2/8": every eighth partition, from the second.
-    part = models.CharField(max_length=10, default="", editable=False)
+    share = models.CharField(max_length=10, default="", editable=False)
     started = models.DateTimeField(_("started"))
     ended = models.DateTimeField(_("ended"), null=True)
     # Redis's time (µs) at the end of the flush, or at its start until then. Redis notes it, too: if

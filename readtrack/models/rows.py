@@ -4,7 +4,7 @@ The flush writes by SQL of its own, of which such a cache learns nothing. So it 
 old counts, and the flush would take them for those of the database.
 """
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db import models
 
@@ -15,8 +15,11 @@ def past_caches(rows: "models.QuerySet[_Row]") -> "models.QuerySet[_Row]":
     """Returns the queryset, which no cache answers. It may be the same object."""
     # django-cacheops adds this method to all querysets. django-cachalot sees what is written by
     # other SQL, so it needs nothing.
-    without_cache = getattr(rows, "nocache", None)
-    return rows if without_cache is None else without_cache()
+    without_cache: Any = getattr(rows, "nocache", None)
+    if without_cache is None:
+        return rows
+    rows_past_cache: models.QuerySet[_Row] = without_cache()
+    return rows_past_cache
 
 
 class OwnRows(models.Manager[_Row]):

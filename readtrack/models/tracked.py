@@ -5,7 +5,7 @@ manager.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
 from typing import Any, ClassVar
 
@@ -44,12 +44,13 @@ def news_columns(model: type[Tracked]) -> dict[str, str]:
 
 
 def _translations(field: Any) -> list[Any]:
-    """Returns the fields of django-modeltranslation that have the field's value in each language."""
-    return [
-        other
-        for other in field.model._meta.concrete_fields
-        if getattr(getattr(other, "translated_field", None), "name", None) == field.name
-    ]
+    """Returns the fields in which django-modeltranslation has the field's value by language."""
+    fields = []
+    for other_field in field.model._meta.concrete_fields:
+        translated_field = getattr(other_field, "translated_field", None)
+        if translated_field is not None and translated_field.name == field.name:
+            fields.append(other_field)
+    return fields
 
 
 def every_row(model: type[Model], *, using: str | None) -> models.QuerySet[Any]:
@@ -74,8 +75,9 @@ def stored_values(
             columns.append(column)
     if not columns:
         return {}
-    row = every_row(type(instance), using=using).filter(pk=instance.pk).values(*columns).first()
-    return dict(row) if row else None
+    rows = every_row(type(instance), using=using).filter(pk=instance.pk)
+    values: dict[str, Any] | None = rows.values(*columns).first()
+    return values
 
 
 def is_generated(instance: Model, column: str) -> bool:
@@ -107,16 +109,20 @@ def changed_fields(
     """
     names = news_columns(type(instance))
     values = {**instance.__dict__, **generated}
-    return {names[column] for column, old in stored.items() if _differ(old, values.get(column))}
+    changed = set()
+    for column, stored_value in stored.items():
+        if _differ(stored_value, values.get(column)):
+            changed.add(names[column])
+    return changed
 
 
-def _differ(old: Any, new: Any) -> bool:
-    """Returns True if two values of a field differ, also as text."""
-    if old == new:
+def _differ(stored_value: Any, value: Any) -> bool:
+    """Returns True if a field's value differs from the stored one, also as text."""
+    if stored_value == value:
         return False
-    if old is None or new is None:
+    if stored_value is None or value is None:
         return True
-    return str(old) != str(new)  # a form's "5" for the key 5 is no change
+    return str(stored_value) != str(value)  # a form's "5" for the key 5 is no change
 
 
 class StoredCount(int):
@@ -126,7 +132,8 @@ class StoredCount(int):
     """
 
 
-class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # generic in the stubs only
+# Its base is generic in the stubs only.
+class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]
     """The column of a count. Only the flush changes it: an UPDATE by `save()` sets it to itself."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -147,9 +154,11 @@ class CountField(models.PositiveBigIntegerField):  # type: ignore[type-arg]  # g
         return super().to_python(value)
 
     def value_from_object(self, obj: models.Model) -> Any:
-        """Returns the count as `dumpdata` writes it: YAML knows no numbers of other types than int."""
+        """Returns the count as `dumpdata` writes it: an int, because YAML knows no StoredCount."""
         count = super().value_from_object(obj)
-        return int(count) if isinstance(count, StoredCount) else count
+        if isinstance(count, StoredCount):
+            return int(count)
+        return count
 
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:  # noqa: FBT001 - Django's
         """Returns what `save()` writes: on an UPDATE the column itself, for a copy of a row 0."""
@@ -190,17 +199,10 @@ class Tracked(models.Model):
     news_fields: ClassVar[Sequence[str]] = ()
     #: Foreign key to the author, who gets no dot for the news.
     news_author: ClassVar[str] = ""
-    #: Date or time when an object was published; "" is a field with an obvious name, if there is one.
-    published_field: ClassVar[str] = ""
-    #: Publications of a day that charts of the site and of categories name, at most. More of them are
-    #: one note, such as "12 published". 0 is none.
-    publication_notes: ClassVar[int] = 0
 
     #: How unique visitors are counted: "hll", "set", "daily", "bitmap" or "none"; "" is the site's
     #: setting.
     unique_strategy: ClassVar[str] = ""
-    #: True if a view enters the funnel, False if not; None is the site's setting.
-    has_funnel: ClassVar[bool | None] = None
 
     class Meta:
         abstract = True
@@ -235,9 +237,12 @@ class Tracked(models.Model):
             functions = _announce_save(
                 self, force_insert=force_insert, using=using, update_fields=update_fields
             )
-        # Not around the whole of save(), because receivers of post_save may rely on it that the row
-        # is committed.
-        with transaction.atomic(using=using, savepoint=False) if functions else nullcontext():
+        in_transaction: AbstractContextManager[Any] = nullcontext()
+        if functions:
+            # Not around the whole of save(), because receivers of post_save may rely on it that the
+            # row is committed.
+            in_transaction = transaction.atomic(using=using, savepoint=False)
+        with in_transaction:
             updated = bool(
                 table._save_table(raw, cls, force_insert, force_update, using, update_fields)
             )

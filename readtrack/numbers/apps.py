@@ -24,9 +24,19 @@ class NumbersConfig(PartConfig):
     name = "readtrack.numbers"
     label = "readtrack_numbers"
     verbose_name = _("Numbers")
+    uses = ("readtrack.networks",)
     setting = "NUMBERS"
     setting_about = "which numbers there are by time and by value, and what rankings go by"
-    scripts = ("add_visitors", "unite_days")
+    model_options = ("published_field", "publication_notes")
+    scripts = (
+        "add_visitors",
+        "recent_views",
+        "recent_visitors",
+        "shorten_hours",
+        "totals_and_hours",
+        "unite_days",
+        "views_by_minute",
+    )
 
     def setting_keys(self) -> type[Any]:
         from readtrack.numbers.options import NumbersOptions
@@ -36,7 +46,13 @@ class NumbersConfig(PartConfig):
     def checks(self) -> Sequence[Check]:
         from readtrack.numbers import checks
 
-        return (checks.check_funnel, checks.check_dimensions, checks.check_own_hosts)
+        return (
+            checks.check_funnel,
+            checks.check_dimensions,
+            checks.check_own_hosts,
+            checks.check_options,
+            checks.check_published_fields,
+        )
 
     def dimensions(self) -> Sequence[str]:
         from readtrack.numbers import dimensions

@@ -2,25 +2,30 @@
 late.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from django.db.models import Model
 
 from readtrack import buckets
+from readtrack.conf import says_true
 from readtrack.models import Tracked
+from readtrack.numbers.published import published_field, time_published, value_of_time
 from readtrack.numbers.reports.usual_views import Rated, question
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.sql import peers, usual
-from readtrack.published import time_published, value_of_time
 from readtrack.sql import row_counts
 from readtrack.subjects import (
+    is_news_by_models_setting,
     label_in,
     label_of,
-    published_field,
+    option_of,
     subject_column,
     subject_of_row,
+    subjects_by_model,
 )
+
+MOST_ASKED = 100  # rows of a model without a view that are asked whether they are drafts
 
 
 class Publication(NamedTuple):
@@ -37,10 +42,11 @@ def lowest(
     """Returns the `limit` subjects that have the fewest times of their usual views, lowest first.
 
     They are found among the `most` newest publications of the period of each model, by the views
-    that SQL stores; what has none may be a draft, and is left out. `known` has the views of the
-    objects that filters name, which are found among these; it is None for a scope of whole models.
-    Makes one query for each model with publications, one more for models whose rows have no counts,
-    and one for what is usual.
+    that SQL stores. Rows that may be drafts are left out, see `_maybe_drafts`. `known` has the
+    views of the objects that filters name, which are found among these; it is None for a scope of
+    whole models. Makes one query for each model with publications, one more for models whose rows
+    have no counts, one for what is usual, and one for each model that tells which rows are drafts
+    and has rows without a view.
     """
     found: list[Publication] = []
     for model in _models_of(scope, known):
@@ -51,15 +57,52 @@ def lowest(
     asked = question(publication.rated for publication in found)
     stored = usual.stored(usual.AskedUsual(asked.names))
     at = buckets.now()
-    times = {}
-    for publication in found:
-        total = views.get(publication.subject, 0)
-        if not total:  # it may be a draft
-            continue
-        comparison = publication.rated.compared(total, stored, at=at)
+    ranks = {}
+    for subject, rated, _own_views in found:
+        comparison = rated.compared(views.get(subject, 0), stored, at=at)
         if comparison is not None:
-            times[publication.subject] = comparison.times
-    return sorted(times, key=lambda subject: (times[subject], subject))[:limit]
+            # Of those without a view the one that lacks most is the lowest.
+            ranks[subject] = (comparison.times, -comparison.usual, subject)
+    never_viewed = [subject for subject in ranks if not views.get(subject)]
+    for subject in _maybe_drafts(scope, never_viewed):
+        del ranks[subject]
+    return sorted(ranks, key=lambda subject: ranks[subject])[:limit]
+
+
+def _maybe_drafts(scope: Scope, never_viewed: Iterable[str]) -> Collection[str]:
+    """Returns those of the subjects that are drafts, or may be some.
+
+    The `is_news` of their models tells. Of the newest MOST_ASKED of a model the rows are asked;
+    older ones are taken for drafts, and so is each row of a model without an `is_news` of its own.
+    """
+    drafts: set[str] = set()
+    for model, subjects_by_pk in subjects_by_model(never_viewed).items():
+        drafts.update(subjects_by_pk.values())
+        if not _tells_news(model):
+            continue
+        newest = [*subjects_by_pk][:MOST_ASKED]  # the newest publications came first
+        for row in scope.rows(model).filter(pk__in=newest):
+            if _is_news_when_new(row):
+                drafts.discard(subject_of_row(model, row.pk))
+    return drafts
+
+
+def _tells_news(model: type[Model]) -> bool:
+    """Returns True if the model, or MODELS, has a function that says which of its rows are news."""
+    if issubclass(model, Tracked):
+        return model.is_news is not Tracked.is_news
+    return bool(option_of(model, "is_news"))
+
+
+def _is_news_when_new(row: Model) -> bool:
+    """Returns True if the row would be news if it was saved for the first time: it is no draft."""
+    if not isinstance(row, Tracked):
+        return is_news_by_models_setting(row)
+    return says_true(
+        f"{row._meta.label}.is_news",
+        lambda: bool(row.is_news(created=True, changed=frozenset())),
+        otherwise="the row is taken for a draft",
+    )
 
 
 def _models_of(scope: Scope, known: Mapping[str, int | None] | None) -> list[type[Model]]:

@@ -7,25 +7,25 @@ is known of two.
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from readtrack import local_time
+from readtrack import buckets
+from readtrack.numbers import local_time
 from readtrack.numbers.data import ByValue, Hashes
 from readtrack.numbers.objects import CANDIDATES, MOST, Objects
 from readtrack.numbers.people import days_of
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.sql import breakdown_history, day_breakdowns
 from readtrack.numbers.sql import hashes as stored_hashes
-from readtrack.numbers.sql.day_breakdowns import Days, Value
+from readtrack.numbers.sql.day_breakdowns import Days, PointGain, Value
 from readtrack.numbers.sql.period_steps import Steps
 from readtrack.subjects import subject_column
 
-# Rows of days that are read to find the best objects of whole models, at most. In a longer period
-# fewer objects are compared.
+# Rows of days that are read to find the best objects of whole models, at most. A value with more of
+# them is that of many objects, which are looked for among those that were viewed most.
 MOST_ROWS = 40_000
-
 
 #: The tables that compare objects by value.
 TABLES = {"most-viewed", "grew-most"}
@@ -40,14 +40,7 @@ class Compared(NamedTuple):
 
 
 #: What a scope has whose tables compare no objects.
-NOT_COMPARED = Compared({}, {}, ByValue(0, is_cut=False, is_compared_by_day=False))
-
-
-class Points(NamedTuple):
-    """The views with a value by index of the point, as `Bounds` has it."""
-
-    views: list[int]
-    is_before_whole: bool  # False if nothing was stored by value until the period before had begun
+NOT_COMPARED = Compared({}, {}, ByValue(is_compared_by_day=False))
 
 
 def values_of(scope: Scope) -> list[Value]:
@@ -82,111 +75,160 @@ def compared(
     scope: Scope,
     objects: Objects,
     *,
-    trending: Iterable[str],
     first_hours: Sequence[int],
+    limit: int,
     by_growth: bool,
 ) -> Compared:
-    """Compares the objects of the scope by its values, and chooses the best ones of whole models.
+    """Compares the objects of the scope by its values, and chooses the best ones of whole models,
+    `limit` at most.
 
-    `first_hours` are those of the points. `trending` are subjects that no list may have yet.
+    `first_hours` are those of the points.
     """
-    subjects = [*objects.stored]
-    is_cut = objects.is_cut
-    if not scope.is_listed:
-        most = _most_candidates(scope)
-        subjects = objects.candidates(trending, limit=most)
-        is_cut = len(subjects) >= most
-    comparison = ByValue(len(subjects), is_cut, scope.compares_days)
-    hashes: Hashes = {}
-    steps: Mapping[str, Steps] = {subject_column(subject): {} for subject in subjects}
+    comparison = ByValue(scope.compares_days)
     if scope.is_joint:
+        subjects = [*objects.stored]
+        if not scope.is_listed:
+            subjects = _subjects_with_each(scope, objects, limit=limit)
         hashes = _views_with_each(scope, subjects)
-    else:
-        limit = len(subjects) if scope.is_listed else CANDIDATES
-        best = _steps_of_best(
-            scope, [*steps], first_hours=first_hours, limit=limit, by_growth=by_growth
-        )
-        steps = {**steps, **best}
+        if not scope.is_listed:
+            objects.stored = dict.fromkeys(subject for _, subject in hashes)
+        return Compared(_no_steps(objects), hashes, comparison)
     if not scope.is_listed:
-        subjects_with_values = {subject for _, subject in hashes}
-        objects.stored = dict.fromkeys(
-            subject
-            for subject in subjects
-            if steps[subject_column(subject)] or subject in subjects_with_values
+        steps = _steps_of_all(
+            scope, objects, first_hours=first_hours, limit=limit, by_growth=by_growth
         )
-    return Compared(steps, hashes, comparison)
+        objects.stored = dict.fromkeys(steps)
+        return Compared(steps, {}, comparison)
+    starts = _starts_of_points(first_hours)
+    [value] = values_of(scope)
+    without = _no_steps(objects)
+    gains = day_breakdowns.gains_by_point([*without], value, periods_of(scope), starts=[*starts])
+    return Compared({**without, **_steps(gains, [*starts.values()])}, {}, comparison)
 
 
-def _most_candidates(scope: Scope) -> int:
-    """Returns how many objects of whole models are compared at most."""
-    if scope.is_all_time:  # a single row of each is read
-        return MOST
-    days = sum((period.last - period.first).days + 1 for period in periods_of(scope))
-    return min(MOST, max(CANDIDATES, MOST_ROWS // days))
+def _no_steps(objects: Objects) -> dict[str, Steps]:
+    return {subject_column(subject): {} for subject in objects.stored}
 
 
-def _steps_of_best(
+def _subjects_with_each(scope: Scope, objects: Objects, *, limit: int) -> list[str]:
+    """Returns the best objects of whole models that had views with each of the values."""
+    days = periods_of(scope)[0]
+    if _is_of_many(scope, [days]):
+        return objects.candidates(limit=_most_candidates(scope))
+    return day_breakdowns.best_with_each(objects.labels, values_of(scope), days, limit=limit)
+
+
+def _steps_of_all(
     scope: Scope,
-    columns: Sequence[str],
+    objects: Objects,
     *,
     first_hours: Sequence[int],
     limit: int,
     by_growth: bool,
-) -> dict[str, Steps]:
-    """Returns the views with the value by point, of the best of the subjects, by column.
+) -> Mapping[str, Steps]:
+    """Returns the views with the value by point, of the best objects of whole models, by column.
 
-    `columns` are the subjects as columns have them. Of all time the views of the objects of whole
-    models are those that SQL has stored, all of them in the last point.
+    Of all time they are those that SQL has stored of the most viewed objects, all of them in the
+    last point.
     """
-    [value] = values_of(scope)
+    if not scope.is_all_time:
+        columns = None
+        if _is_of_many(scope, periods_of(scope)):
+            best = objects.candidates(limit=_most_candidates(scope))
+            columns = [*map(subject_column, best)]
+        starts = _starts_of_points(first_hours)
+        [value] = values_of(scope)
+        gains = day_breakdowns.gains_of_best_by_point(
+            columns,
+            value,
+            periods_of(scope),
+            starts=[*starts],
+            ranked_by=_ranked_by(scope, by_growth=by_growth),
+            labels=objects.labels,
+            limit=limit,
+        )
+        return _steps(gains, [*starts.values()])
+    columns = [*map(subject_column, objects.candidates(limit=MOST))]
+    views = day_breakdowns.views_with_values(columns, values_of(scope), None)
+    return {
+        column: {len(first_hours) - 1: count} for (column, _), count in views.most_common(limit)
+    }
+
+
+def _is_of_many(scope: Scope, periods: Sequence[Days]) -> bool:
+    """Returns True if too many objects had views with the values to look through all of them."""
+    return scope.is_all_time or day_breakdowns.has_many(values_of(scope), periods, many=MOST_ROWS)
+
+
+def _most_candidates(scope: Scope) -> int:
+    """Returns how many of the most viewed objects are looked through."""
+    if scope.is_all_time:  # a single row of each is read
+        return MOST
+    days = sum(period.number for period in periods_of(scope))
+    return min(MOST, max(CANDIDATES, MOST_ROWS // days))
+
+
+def _ranked_by(scope: Scope, *, by_growth: bool) -> Mapping[Days, int]:
+    """Returns the days whose views choose the best objects, and by what the views are multiplied.
+
+    Growth is that of the days that are compared, without today.
+    """
+    now, *compared_and_before = compared_periods_of(scope)
+    if not by_growth or not compared_and_before:
+        return {now: 1}
+    compared_days, before = compared_and_before
+    return {compared_days: 1, before: -1}
+
+
+def _starts_of_points(first_hours: Sequence[int]) -> dict[date, int]:
+    """Returns the index of the point in which a day begins, by the first day of these points.
+
+    A point within a day has none.
+    """
+    # A period that begins at a publication has a part of its first day.
+    starts = {date.min: 0}
+    for index, hour in enumerate(first_hours):
+        day = local_time.day_of(buckets.hour_start(hour))
+        if local_time.first_hour_from(local_time.day_start(day)) < hour:
+            day += buckets.DAY
+        starts[day] = index
+    return starts
+
+
+def _steps(gains: Sequence[PointGain], indexes: Sequence[int]) -> Mapping[str, Steps]:
+    """Returns the gains by column, then by index of the point. `indexes` are those of the points
+    that the gains have by their number.
+    """
     steps: defaultdict[str, Steps] = defaultdict(dict)
-    if scope.is_all_time and not scope.is_listed:
-        views = day_breakdowns.views_with_values(columns, [value], None)
-        for (column, _), count in views.most_common(limit):
-            steps[column] = {len(first_hours) - 1: count}
-        return steps
-    days = day_breakdowns.days_of_best(
-        columns, value, periods_of(scope), limit=limit, by_growth=by_growth
-    )
-    for gain in days:
-        steps_of_subject = steps[gain.subject]
-        index = _index_of_day(gain.day, first_hours)
-        steps_of_subject[index] = steps_of_subject.get(index, 0) + gain.views
+    for gain in gains:
+        steps[gain.subject][indexes[gain.number]] = gain.views
     return steps
 
 
 def points_of_models(
     scope: Scope, objects: Objects, *, first_hours: Sequence[int], until: int
-) -> Points:
+) -> list[int]:
     """Returns the views with the value of all objects of the models by point.
 
     `first_hours` are those of the points, the last of which ends before the hour `until`.
     """
     [value] = values_of(scope)
     views = [0] * len(first_hours)
-    hours = breakdown_history.hours_of_value(
+    gains = breakdown_history.gains_of_value(
         objects.labels, value.kind, value.field, since=first_hours[0], until=until
     )
-    for hour, count in hours.gains.items():
+    for hour, count in gains.items():
         views[bisect_right(first_hours, hour) - 1] += count
-    is_before_whole = hours.first_hour is None or hours.first_hour < first_hours[0]
-    return Points(views, is_before_whole)
+    return views
 
 
-def points_of_objects(compared: Compared, *, length: int) -> Points:
+def points_of_objects(compared: Compared, *, length: int) -> list[int]:
     """Returns the views with the value of the compared objects by point. `length` is how many."""
     views = [0] * length
     for steps in compared.steps.values():
         for index, count in steps.items():
             views[index] += count
-    return Points(views, is_before_whole=True)  # the objects may be new
-
-
-def _index_of_day(day: date, first_hours: Sequence[int]) -> int:
-    """Returns the index of the point in which the day begins."""
-    hour = local_time.first_hour_from(local_time.day_start(day))
-    # A period that begins at a publication has a part of its first day.
-    return max(0, bisect_right(first_hours, hour) - 1)
+    return views
 
 
 def _views_with_each(scope: Scope, subjects: Sequence[str]) -> Hashes:

@@ -1,12 +1,20 @@
 """Checks of the setting NUMBERS whose values have the right type, but cannot be used."""
 
 import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
 
 from django.core import checks
+from django.db.models import Model
 
+from readtrack import parts, subjects
+from readtrack.conf import conf
 from readtrack.models import KIND_LENGTH
 from readtrack.numbers import dimensions
+from readtrack.numbers.model_options import IN_MODELS, option_of
 from readtrack.numbers.options import numbers_options
+from readtrack.numbers.published import is_date
 from readtrack.store import keys
 
 # An internationalised name is written as browsers send it: xn--bcher-kva.example.
@@ -15,16 +23,20 @@ LONGEST_DIMENSION = KIND_LENGTH - len("views:")  # characters
 
 
 def check_funnel() -> list[checks.CheckMessage]:
-    """Checks that the funnel has stages, and each of them once."""
-    stages = numbers_options().funnel
+    """Checks that the funnel has stages, and each of them once, also with those of other parts."""
+    own_stages = numbers_options().funnel
+    stages = parts.stages()
     has_repeats = len(set(stages)) < len(stages)
     if stages and not has_repeats:
         return []
     return [
         checks.Error(
-            f"READTRACK['NUMBERS']['funnel'] is {stages!r}:"
+            f"READTRACK['NUMBERS']['funnel'] is {own_stages!r}:"
             " it needs at least one stage, and each stage only once.",
-            hint="Name the stages in their order, such as ['view', 'click', 'convert'].",
+            hint=(
+                "Name the stages in their order, such as ['view', 'click', 'convert'], and none"
+                " that another part adds."
+            ),
             id="readtrack.E032",
         )
     ]
@@ -78,3 +90,56 @@ def check_own_hosts() -> list[checks.CheckMessage]:
         for host in numbers_options().own_hosts
         if not OWN_HOST.fullmatch(str(host))
     ]
+
+
+def check_options() -> list[checks.CheckMessage]:
+    """Checks that the options of numbers in MODELS have values of their types."""
+    return [
+        checks.Error(
+            f"READTRACK['MODELS']['{label}'] has '{name}': {entry[name]!r}.",
+            hint="Give 'published_field': 'field', and 'publication_notes': 3.",
+            id="readtrack.E067",
+        )
+        for label, entry in _entries()
+        for name, kind in IN_MODELS.items()
+        if name in entry and type(entry[name]) is not kind
+    ]
+
+
+def check_published_fields() -> list[checks.CheckMessage]:
+    """Checks that `published_field` names a date of the model."""
+    messages: list[checks.CheckMessage] = []
+    for where, model, name in _published_fields():
+        dates = [field.name for field in model._meta.concrete_fields if is_date(field)]
+        if name in dates:
+            continue
+        meant = get_close_matches(name, dates, n=1)
+        guess = f"Did you mean '{meant[0]}'? " if meant else ""
+        messages.append(
+            checks.Error(
+                f"{where} names '{name}', which is no date of it.",
+                hint=f"{guess}Name a DateField or a DateTimeField of the model.",
+                id="readtrack.E065",
+            )
+        )
+    return messages
+
+
+def _published_fields() -> Iterator[tuple[str, type[Model], str]]:
+    """Yields each `published_field`: where it is, the model, and the name that it gives."""
+    for model in subjects.tracked_models():
+        name = option_of(model, "published_field")
+        if name:
+            yield f"{model._meta.label}.published_field", model, name
+    for label, entry in _entries():
+        other = subjects.model_with_label(label)
+        name = entry.get("published_field")
+        if other is not None and name and isinstance(name, str):
+            yield f"READTRACK['MODELS']['{label}']['published_field']", other, name
+
+
+def _entries() -> Iterator[tuple[str, Mapping[Any, Any]]]:
+    """Yields the label and the options of each entry of MODELS that is a dict."""
+    for label, entry in conf.MODELS.items():
+        if isinstance(entry, dict):
+            yield str(label), entry

@@ -19,6 +19,23 @@ def span_text(span: Span) -> str:
     return pgettext("period", "%(first)s to %(last)s") % {"first": first, "last": last}
 
 
+def part_compared(data: ScopeData) -> str:
+    """Returns of which part of the period a change says something, in a few words; "" if it says
+    something of the whole period, or if nothing is compared.
+    """
+    compared = data.scope.compared
+    if compared is None or not data.is_compared or compared == data.scope.span:
+        return ""
+    if data.scope.compares_days:
+        days = compared.days.length.days
+        text = ngettext(
+            "in the %(count)s day that is over", "in the %(count)s days that are over", days
+        )
+        return text % {"count": exact(days)}
+    time = date_format(timezone.localtime(compared.until), "TIME_FORMAT")
+    return pgettext("a part of today", "up to %(time)s") % {"time": time}
+
+
 def rule_of_comparison(data: ScopeData, chart: ChartData) -> str:
     """Returns the sentence on what all changes of a page compare; "" if nothing is compared."""
     before = data.scope.before
@@ -35,7 +52,7 @@ def rule_of_comparison(data: ScopeData, chart: ChartData) -> str:
     if compared == data.scope.span:
         return _("Compared with %(span)s.") % span
     if data.scope.compares_days:
-        days = (compared.last_day - compared.first_day).days + 1
+        days = compared.days.length.days
         text = ngettext(
             "Changes compare the %(count)s day that is over with %(span)s.",
             "Changes compare the %(count)s days that are over with %(span)s.",
@@ -43,4 +60,18 @@ def rule_of_comparison(data: ScopeData, chart: ChartData) -> str:
         )
         return text % {**span, "count": exact(days)}
     time = date_format(timezone.localtime(compared.until), "TIME_FORMAT")
-    return _("Compared with %(span)s, both up to %(time)s.") % {**span, "time": time}
+    text = _("Compared with %(span)s, both up to %(time)s.") % {**span, "time": time}
+    return text.replace("..", ".")  # the time may be "9 a.m."
+
+
+def numbers_compared(chart: ChartData, *, series: str, label: str) -> str:
+    """Returns the two numbers of which the page shows the change, as a sentence.
+
+    It is "" for a series that is not added up by point, and if nothing is compared.
+    """
+    before = chart.total_before
+    if before is None or not chart.is_before_whole or series not in before._fields:
+        return ""
+    text = pgettext("two numbers that are compared", "%(label)s: %(now)s, before: %(before)s.")
+    numbers = {"now": getattr(chart.compared, series), "before": getattr(before, series)}
+    return text % {"label": label, **{name: exact(count) for name, count in numbers.items()}}

@@ -1,7 +1,7 @@
 """The numbers of a scope, as values. Tables and charts are functions of them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from readtrack.numbers.reports.usual_views import Usual
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.sql.memberships import Group
 from readtrack.numbers.sql.usual import Band
+from readtrack.numbers.usual_now import Story
 
 #: The hashes of counts, by kind (`views:country`, `funnel`, `reading`) and subject. Each counts by
 #: a value of the dimension, by a stage of the funnel or by a time of reading.
@@ -68,6 +69,7 @@ class DayNote(NamedTuple):
     text: str
     obj: Any = None
     published: int = 0  # number of publications that it is about; 0 for a note by an editor
+    at: datetime | None = None  # when that was; None for several, and for a note by an editor
 
 
 class GroupRow(NamedTuple):
@@ -134,8 +136,6 @@ class SectionReaders(NamedTuple):
 class ByValue(NamedTuple):
     """How the objects of a scope were compared by a chosen value of a dimension."""
 
-    compared: int  # number of objects that were compared
-    is_cut: bool  # True if further objects may have views with the value
     is_compared_by_day: bool  # True if their days are compared with those of the period before
 
 
@@ -150,6 +150,11 @@ class ScopeData:
     is_compared: bool  # True if there is a period before
     by_value: ByValue | None  # None unless values of dimensions are chosen
     is_before_known: bool  # False if history does not go back to the period before
+    # The kinds of hashes that gained nothing before what is compared, as of a dimension that was
+    # turned on since then.
+    late_kinds: Collection[str]
+    # When the models first gained something of each kind of hashes that is shown; none of all time.
+    first_gains: Mapping[str, datetime]
     has_gains: bool  # True if breakdowns are of the period, False if they are of all time
     starts: Sequence[datetime]  # of the chart's points
     gap_index: int  # see `Bounds`
@@ -163,11 +168,29 @@ class ScopeData:
     usual: Mapping[str, Usual]  # of the objects that tables show, by subject; missing if not known
     hashes: Hashes  # of all time
     live_views: Mapping[str, int]  # of all time, by subject; empty if no table needs them
+    # The views of the whole site in each point, as stored; empty but for the page of one object,
+    # and for who may not see them.
+    site_views: Sequence[int]
+    # The views of the period whose reader was active, of the only object; None on other pages.
+    engaged: int | None
     gains: PeriodHashes  # what breakdowns and funnels show; of all time without `has_gains`
     stages: PeriodStages  # of the funnel, by the gains
+    #: The first hour of which the models of the scope have history, or the start of 1970 if they
+    #: were counted before. None without history, and if no table needs it.
+    counted_since: datetime | None
+    # The last minutes of the only object, or of the stories that trend most, by subject. Empty where
+    # it is not known what is usual for them.
+    stories_now: Mapping[str, Story]
     recent: int | None  # visitors (or views) of the last minutes; None if not known
     chart: ChartData | None
     sections: Sequence[SectionReaders]  # fewest readers first
     accounts: int  # number of active accounts
     groups: Mapping[Group, Sequence[GroupRow]]  # by kind: section, author, age; most views first
     group_titles: Mapping[tuple[str, str], Any]  # categories and names of authors
+
+    @property
+    def is_silent(self) -> bool:
+        """Returns True if a server of Redis does not answer, so that the numbers of now are not
+        known.
+        """
+        return self.scope.is_present and not self.is_whole

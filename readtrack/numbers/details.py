@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import ForeignKey, Model
 
-from readtrack.published import published_day
+from readtrack.numbers.published import published_day
 from readtrack.subjects import author_field, news_links
 from readtrack.texts import name_of
 

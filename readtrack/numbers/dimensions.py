@@ -10,8 +10,9 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
-from readtrack.conf import conf, function_problem, log_failure
-from readtrack.hits import addresses, networks
+from readtrack import parts
+from readtrack.conf import function_problem, log_failure
+from readtrack.hits import addresses
 from readtrack.hits.bots import user_agent_of
 from readtrack.lines import one_line
 from readtrack.numbers import sources
@@ -88,9 +89,16 @@ def name_of(path: str) -> str:
     return path.rpartition(".")[2]
 
 
+def is_of_all_views(name: str) -> bool:
+    """Returns True if the dimension has a value of nearly every view, so that its first value came
+    when it was turned on.
+    """
+    return name in OF_ALL_VIEWS and name in numbers_options().dimensions
+
+
 def problem(path: str) -> str:
     """Returns why the dimension cannot be used, for the system check; "" if it can be used."""
-    if path == "country" and (conf.NETWORKS.country_header or conf.NETWORKS.databases):
+    if path == "country" and (numbers_options().country_header or _has_databases()):
         return ""
     if path in NEEDED:
         error = function_problem(NEEDED[path])
@@ -101,15 +109,34 @@ def problem(path: str) -> str:
 def country(request: HttpRequest) -> str:
     """Returns the country as two letters, "DE"; "" for an unknown one.
 
-    It is what the 'country_header' of NETWORKS says, or is found by the address: in a database of
+    It is what the 'country_header' of NUMBERS says, or is found by the address: in a database of
     NETWORKS, or else in those of the registries, which need the extra `readtrack[dimensions]`.
     """
-    if conf.NETWORKS.country_header:
-        code = request.headers.get(conf.NETWORKS.country_header, "").strip().upper()
+    header = numbers_options().country_header
+    if header:
+        code = request.headers.get(header, "").strip().upper()
         is_code = len(code) == 2 and code.isascii() and code.isalpha() and code != "XX"
         return code if is_code else ""
     client = addresses.network(*addresses.hops(request.META))
-    return networks.country(client) or _country_by_registry(client)
+    return _country_by_database(client) or _country_by_registry(client)
+
+
+def _country_by_database(client: str) -> str:
+    """Returns the country of an address by the site's databases; "" for an unknown one."""
+    if not _has_databases():
+        return ""
+    from readtrack.networks import lookup
+
+    return lookup.country(client)
+
+
+def _has_databases() -> bool:
+    """Returns True if a part knows databases, which may have countries."""
+    if not parts.is_installed("readtrack.networks"):
+        return False
+    from readtrack.networks import lookup
+
+    return lookup.has_databases()
 
 
 def _country_by_registry(client: str) -> str:
@@ -120,7 +147,7 @@ def _country_by_registry(client: str) -> str:
     try:
         package = import_module("iptocc")
     except ImportError:
-        if conf.NETWORKS.databases:
+        if _has_databases():
             return ""
         raise
     return str(package.country_code(client) or "")
@@ -165,6 +192,9 @@ BUILT_IN: Mapping[str, Callable[[HttpRequest], Any]] = {
 # Dimensions of the site that links here, and of the link.
 SOURCES = frozenset(sources.Source._fields)
 BUILT_IN_NAMES = SOURCES | BUILT_IN.keys()
+# Dimensions that find a value in nearly every view. Few links have a campaign, and a function of
+# the site may have no value for most views.
+OF_ALL_VIEWS = BUILT_IN_NAMES - {"campaign"}
 # Functions of packages that are not installed with readtrack itself.
 NEEDED = {
     **dict.fromkeys(("device", "browser", "os"), "ua_parser.parse"),

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import lru_cache
@@ -11,11 +11,19 @@ from time import monotonic
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 
-from readtrack import buckets, local_time, subjects
-from readtrack.conf import conf
-from readtrack.numbers import by_value, groups, publications
+from readtrack import buckets, subjects
+from readtrack.hits.stages import ENGAGED, SEEN
+from readtrack.numbers import (
+    by_value,
+    dimensions,
+    groups,
+    live_counters,
+    local_time,
+    publications,
+    recent_minutes,
+)
 from readtrack.numbers.counted import counts_days
 from readtrack.numbers.data import (
     ByValue,
@@ -45,12 +53,15 @@ from readtrack.numbers.reports import funnels
 from readtrack.numbers.reports.hashes import hashes as merged_hashes
 from readtrack.numbers.reports.people import visitors_in
 from readtrack.numbers.reports.time_series import merged
+from readtrack.numbers.rising import RECENT_MINUTES
 from readtrack.numbers.saved import NOTHING_SAVED, FlushNotesDays, flush_notes_days
-from readtrack.numbers.scope import DEFAULT_COMPARISON, Scope
+from readtrack.numbers.scope import Scope
 from readtrack.numbers.sql import breakdown_history, history, period_steps
+from readtrack.numbers.sql.first_hours import NO_HOURS_ASKED, AskedHours, FirstHours
 from readtrack.numbers.sql.memberships import Group
 from readtrack.numbers.sql.usual import Band
 from readtrack.numbers.usual import UsualQuestion
+from readtrack.numbers.usual_now import LEAST_TIME, MINUTES, Story
 from readtrack.reports.page_state import page_state
 from readtrack.sql import read_states, row_counts, runs
 from readtrack.store import counters, keys, read_state, scripts, skips, trending, uniques
@@ -58,14 +69,15 @@ from readtrack.store.circuit import fail_open
 from readtrack.subjects import label_in, label_of, subject_column
 
 SKIP_HOURS = 48  # for which Redis keeps skips
-RECENT_MINUTES = 5
+RISING = 10  # stories whose views of the last minutes are read: those that trend most
 MORE_ROWS = 3  # objects whose visitors are read beside those that a table has rows for
 ACCOUNTS_AGE = 300  # seconds for which the number of accounts is kept
 #: Tables of objects in another order than by views; the first table of a tab decides.
 ORDERS: Mapping[str, Order] = {"grew-most": "growth", "really-read": "reads", "funnel": "reads"}
 #: Tables that have a row for each object.
 OF_OBJECTS = {"most-viewed", "really-read", *OF_FEW}
-WITH_TREND = {"most-viewed", "grew-most", "still-read"}  # those that draw a line for each object
+#: Those that draw a line for each object.
+WITH_TREND = {"most-viewed", "grew-most", "still-read", "below-usual"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +87,7 @@ class Needs:
     scope: Scope
     tables: Sequence[str]
     candidates: int = CANDIDATES  # objects of whole models whose numbers are computed
+    sees_all: bool = True  # numbers of the whole site may stand beside those of an object
 
     @property
     def alone(self) -> str:
@@ -115,6 +128,33 @@ class Needs:
     def has_known_chart(self) -> bool:
         """Returns True if numbers by point are known: of several values together none are."""
         return self.has_chart and not self.scope.is_joint
+
+    @property
+    def has_changes(self) -> bool:
+        """Returns True if a table has changes since a period nearby. Then it has to be known whether
+        history goes back to it.
+        """
+        has_rows = bool(self.has_entries or self.groups or self.gained_kinds)
+        return has_rows and self.scope.is_compared_nearby
+
+    @property
+    def dated_kinds(self) -> list[str]:
+        """Returns the kinds of hashes of which it has to be known when they were first gained.
+
+        A dimension may have been turned on since the period before. Of all time nothing is earlier.
+        """
+        has_dates = numbers_options().history and not self.scope.is_all_time
+        if not has_dates or self.scope.is_joint:
+            return []
+        if self.scope.values and (self.has_chart or self.has_entries):
+            return [value.kind for value in by_value.values_of(self.scope)]
+        return self.gained_kinds
+
+    def asked_hours(self, objects: Objects) -> AskedHours:
+        """Returns of what it has to be known how far back history goes."""
+        names = objects.model_columns if self.has_chart or self.has_changes else []
+        kinds = self.dated_kinds
+        return AskedHours(names, objects.labels if kinds else [], kinds)
 
     @property
     def has_visitors(self) -> bool:
@@ -221,6 +261,11 @@ class Needs:
             return self.has_chart
         has_column = not {"most-viewed", "grew-most", "below-usual"}.isdisjoint(self.tables)
         return has_column and self.scope.is_present
+
+    @property
+    def has_views_of_site(self) -> bool:
+        """Returns True if the views of the whole site stand beside those of the only object."""
+        return self.sees_all and "object" in self.scope.chosen and not self.scope.values
 
     @property
     def has_live_counts(self) -> bool:
@@ -367,7 +412,7 @@ class LiveCounts:
 
     stored: Mapping[str, int]  # SQL's views by subject
     views: Mapping[str, int]  # the live views by subject
-    hashes: Mapping[counters.Name, counters.Hash]
+    hashes: Mapping[counters.Name, live_counters.Hash]
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,14 +442,16 @@ class ScopeNumbers:
     sums: Mapping[str, history.Sums]  # by name; empty without points of whole models
     entries: Sequence[Entry]
     answers: FirstAnswers
-    points_of_value: by_value.Points | None  # None unless a value of a dimension is chosen
+    # The views with the chosen value by index of the point; None unless one is chosen.
+    points_of_value: Sequence[int] | None
+    is_begun_before: bool  # True if what is shown was counted before the first of the points
 
 
 def load(
     scope: Scope,
     tables: Sequence[str],
     *,
-    has_notes: bool = True,
+    sees_all: bool = True,
     row_limit: int = 0,
     candidates: int = CANDIDATES,
     obj: Model | None = None,
@@ -413,13 +460,13 @@ def load(
 
     `row_limit` is the number of rows of objects that a table needs, 0 for all. The objects of whole
     models are the best of as many `candidates`. `obj` is the only object of the scope, where the
-    caller has loaded it. With `has_notes` the chart has the notes of
-    the whole site.
+    caller has loaded it. With `sees_all` the chart has the notes of the whole site, and those numbers
+    of it that stand beside an object.
 
     SQL's counts are read before Redis's, because what is settled and written in between would
     count twice.
     """
-    needs = Needs(scope, tables, candidates)
+    needs = Needs(scope, tables, candidates, sees_all)
     objects = Objects(scope, needs.order_of_candidates, obj)
     if scope.is_listed:
         objects.choose(has_best=needs.has_best)
@@ -433,9 +480,12 @@ def load(
     answers = _first_answers(needs, objects)
     trending_now = _trending(needs, objects, answers=answers)
     _choose_by_tables(needs, objects, trending=trending_now)
-    with_value = _with_value(needs, objects, bounds=bounds, trending=trending_now)
+    with_value = _with_value(needs, objects, bounds=bounds, row_limit=row_limit)
 
-    steps = _steps_or_by_value(needs, objects, bounds=bounds, with_value=with_value)
+    asked_hours = needs.asked_hours(objects)
+    steps, hours_with_steps = _steps_or_by_value(
+        needs, objects, bounds=bounds, with_value=with_value, asked_hours=asked_hours
+    )
     best = _best_as_saved(needs, objects, bounds=bounds, steps=steps, row_limit=row_limit)
     shown = _shown_with_visitors(needs, best, row_limit=row_limit)
     groups_of_models = _groups_of_models(needs, objects)
@@ -450,12 +500,25 @@ def load(
         scope,
         objects,
         shown=_shown_with_usual(needs, [*best, *objects.low]),
+        now=_viewed_now(needs, objects, trending_now=trending_now),
         has_model_points=needs.has_model_points,
     )
-    saved = _saved(scope_with_start, question, usual_question, has_chart=needs.has_chart)
+    saved = _saved(
+        scope_with_start,
+        question,
+        usual_question,
+        asked_hours=asked_hours,
+        found_hours=hours_with_steps,
+        is_needed=needs.has_chart,
+    )
+    late_kinds = _late_kinds(scope, bounds, saved.first_hours)
+    is_begun_before = _is_begun_before(needs, bounds, saved.first_hours)
     people_calls = question.calls(saved.days)
     union_calls = _union_calls(scope, answers)
-    counts = _live_counts(needs, objects, other_calls=[*union_calls, *people_calls.all])
+    minute_calls = recent_minutes.by_minute(usual_question.now, MINUTES, at=usual_question.at)
+    counts = _live_counts(
+        needs, objects, other_calls=[*union_calls, *people_calls.all, *minute_calls]
+    )
     hashes = _hashes(needs, objects, counts=counts)
     gains = _gains(needs, objects, hashes=hashes)
     entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=counts)
@@ -474,6 +537,7 @@ def load(
             points_of_value=_points_of_value(
                 scope_with_start, objects, bounds=bounds, with_value=with_value
             ),
+            is_begun_before=is_begun_before,
         )
         usual_points = usual_question.points(scope_with_start, saved.usual, comparisons=usual)
         chart = _chart(
@@ -481,7 +545,7 @@ def load(
             saved,
             usual_points,
             usual_days=usual_question.days(scope_with_start, saved.usual),
-            has_notes=has_notes,
+            has_notes=sees_all,
         )
     sections = _sections(needs, is_whole=answers.is_whole)
     return ScopeData(
@@ -491,8 +555,16 @@ def load(
         row_limit=row_limit or None,
         is_compared=scope.is_compared,
         is_before_known=_is_before_known(
-            scope, entries=entries, gains=gains, group_rows=group_rows, chart=chart
+            needs,
+            is_begun_before=is_begun_before,
+            late_kinds=late_kinds,
+            entries=entries,
+            gains=gains,
+            group_rows=group_rows,
+            chart=chart,
         ),
+        late_kinds=late_kinds,
+        first_gains=_first_gains(saved.first_hours),
         by_value=_comparison(with_value),
         has_gains=needs.has_gains,
         starts=bounds.starts,
@@ -508,8 +580,12 @@ def load(
         usual=usual,
         hashes={**hashes, **_hashes_of_values(with_value)},
         live_views=counts.views if counts else {},
+        site_views=_site_views(needs, bounds=bounds, steps=steps),
+        engaged=_engaged(needs, bounds=bounds, steps=steps),
         gains=gains,
         stages=_stages(needs, objects, bounds=bounds, gains=gains, steps=steps, counts=counts),
+        counted_since=_counted_since(saved.first_hours),
+        stories_now=_stories_now(usual_question, saved, minute_calls, counts=counts),
         recent=_recent(answers, union_calls) if needs.has_recent else None,
         chart=chart,
         sections=sections,
@@ -558,11 +634,11 @@ def _with_value(
     objects: Objects,
     *,
     bounds: Bounds,
-    trending: Sequence[tuple[str, int]],
+    row_limit: int,
 ) -> by_value.Compared | None:
     """Returns the objects of the scope compared by its chosen values; None without such a value.
 
-    Chooses the best objects of whole models.
+    Chooses the best objects of whole models; for a file, which has no limit, MOST.
     """
     if not needs.scope.values:
         return None
@@ -571,21 +647,26 @@ def _with_value(
     return by_value.compared(
         needs.scope,
         objects,
-        trending=[subject for subject, _ in trending],
         first_hours=bounds.first_hours,
+        limit=needs.candidates if row_limit else MOST,
         by_growth=needs.order == "growth",
     )
 
 
 def _steps_or_by_value(
-    needs: Needs, objects: Objects, *, bounds: Bounds, with_value: by_value.Compared | None
-) -> Mapping[str, period_steps.Steps]:
+    needs: Needs,
+    objects: Objects,
+    *,
+    bounds: Bounds,
+    with_value: by_value.Compared | None,
+    asked_hours: AskedHours,
+) -> tuple[Mapping[str, period_steps.Steps], FirstHours | None]:
     """Returns the views of each point by name in history, those with the chosen value if there is
-    one.
+    one; and the first hours, or None where another query has to find them.
     """
     if with_value is not None:
-        return with_value.steps
-    return _steps(needs, objects, bounds=bounds)
+        return with_value.steps, None
+    return _steps(needs, objects, bounds=bounds, asked_hours=asked_hours)
 
 
 def _hashes_of_values(with_value: by_value.Compared | None) -> Hashes:
@@ -600,7 +681,7 @@ def _comparison(with_value: by_value.Compared | None) -> ByValue | None:
 
 def _points_of_value(
     scope: Scope, objects: Objects, *, bounds: Bounds, with_value: by_value.Compared | None
-) -> by_value.Points | None:
+) -> Sequence[int] | None:
     """Returns the views with the chosen value by point; None without such a value."""
     if with_value is None:
         return None
@@ -684,9 +765,9 @@ def _first_answers(needs: Needs, objects: Objects) -> FirstAnswers:
     trending_calls = trending.lists(_trending_limit(scope))
     recent_calls: list[scripts.Call[Any]] = []
     if scope.is_listed:
-        recent_calls += trending.recent([*objects.stored], RECENT_MINUTES, at=at)
+        recent_calls += recent_minutes.views([*objects.stored], RECENT_MINUTES, at=at)
     else:
-        recent_calls += uniques.of_minutes(objects.labels, RECENT_MINUTES, at=at)
+        recent_calls += recent_minutes.visitors(objects.labels, RECENT_MINUTES, at=at)
     hour_calls: list[scripts.Call[Any]] = []
     if needs.has_model_points:
         end = buckets.hour_index(at) + 1
@@ -720,8 +801,7 @@ def _trending(needs: Needs, objects: Objects, *, answers: FirstAnswers) -> list[
 
     Some of them may be deleted.
     """
-    is_compared_by_value = bool(needs.scope.values) and needs.has_entries
-    if not (needs.is_chosen_by_trend or is_compared_by_value or "trending" in needs.tables):
+    if not (needs.is_chosen_by_trend or "trending" in needs.tables):
         return []
     limit = _trending_limit(needs.scope)
     best = trending.best(answers.trending_heads, limit)
@@ -732,10 +812,13 @@ def _trending(needs: Needs, objects: Objects, *, answers: FirstAnswers) -> list[
     ]
 
 
-def _steps(needs: Needs, objects: Objects, *, bounds: Bounds) -> Mapping[str, period_steps.Steps]:
-    """Returns the views of each point, by name in history.
+def _steps(
+    needs: Needs, objects: Objects, *, bounds: Bounds, asked_hours: AskedHours
+) -> tuple[Mapping[str, period_steps.Steps], FirstHours | None]:
+    """Returns the views of each point, by name in history, and the first hours.
 
-    The names are those of objects, of their reads and of models, as far as they are needed.
+    The names are those of objects, of their reads and of models, as far as they are needed. Without
+    any there is no query, and the first hours are None.
     """
     columns: list[str] = []
     if needs.has_entries:
@@ -743,17 +826,54 @@ def _steps(needs: Needs, objects: Objects, *, bounds: Bounds) -> Mapping[str, pe
         columns += _columns(objects, has_reads=needs.order != "growth")
     if "object" in needs.scope.chosen:
         # Of a category's or an author's objects they would make the query longer.
-        seen = [history.of_stage("seen", subject) for subject in objects.stored]
-        columns += map(subject_column, seen)
+        stages = product((SEEN, ENGAGED), objects.stored)
+        names = [history.of_stage(stage, subject) for stage, subject in stages]
+        columns += map(subject_column, names)
+    if needs.has_views_of_site:
+        columns += _columns_of_site()
     if needs.has_views_outside:
         columns += _columns_of_scope(needs.scope, objects)
     if not columns:
-        return {}
+        return {}, None
     indexes = None
     if needs.order == "reads" and not needs.has_chart:
         # These tables show no points, so the numbers of a whole period may be at its last point.
         indexes = bounds.closing_indexes
-    return period_steps.steps(columns, bounds.first_hours, until=bounds.until, only_periods=indexes)
+    return period_steps.steps_and_first_hours(
+        columns,
+        bounds.first_hours,
+        until=bounds.until,
+        only_periods=indexes,
+        asked_hours=asked_hours,
+    )
+
+
+def _columns_of_site() -> list[str]:
+    """Returns the names under which history has the views of all counted models."""
+    labels = [*map(label_of, subjects.counted_models())]
+    return [f"{label}{tag}" for label, tag in product(labels, keys.past_tags())]
+
+
+def _site_views(
+    needs: Needs, *, bounds: Bounds, steps: Mapping[str, period_steps.Steps]
+) -> list[int]:
+    """Returns the views of the whole site in each point, as stored; none where they are not needed."""
+    if not needs.has_views_of_site:
+        return []
+    of_site = [steps.get(column, {}) for column in _columns_of_site()]
+    views = _added_up(of_site, length=len(bounds.first_hours))
+    return [point.views for point in bounds.of_starts([Counts(count) for count in views])]
+
+
+def _engaged(
+    needs: Needs, *, bounds: Bounds, steps: Mapping[str, period_steps.Steps]
+) -> int | None:
+    """Returns the views of the period whose reader was active, of the only object of the scope; None
+    on another page, and with a value of a dimension.
+    """
+    subject = needs.scope.chosen.get("object", "")
+    column = subject_column(history.of_stage(ENGAGED, subject))
+    return _sum_at(bounds.indexes, steps[column]) if column in steps else None
 
 
 def _union_calls(scope: Scope, answers: FirstAnswers) -> list[scripts.Call[uniques.Union]]:
@@ -761,7 +881,7 @@ def _union_calls(scope: Scope, answers: FirstAnswers) -> list[scripts.Call[uniqu
 
     It goes along in the second round trip. The list is empty if no union is needed.
     """
-    if scope.is_listed or conf.PARTITIONS == 1:
+    if scope.is_listed or not keys.is_divided():
         return []
     # Without Redis there are no answers.
     sketch_of_tag = zip(keys.tags(), answers.recent, strict=False)
@@ -791,7 +911,7 @@ def _live_counts(
         stored[subject] = views or 0
         if subject in rows:
             stored[subject] = rows[subject].views
-    hash_calls = counters.hashes(objects.first, hash_kinds) if hash_kinds else []
+    hash_calls = live_counters.hashes(objects.first, hash_kinds) if hash_kinds else []
     state = page_state(counts=stored, extra_calls=[*hash_calls, *other_calls])
     # Without Redis there are no results.
     hash_results = [call.result for call in hash_calls if call.has_result]
@@ -799,10 +919,10 @@ def _live_counts(
 
 
 def _hashes_with_counts(
-    results: Iterable[Mapping[counters.Name, counters.Hash]],
-) -> dict[counters.Name, counters.Hash]:
+    results: Iterable[Mapping[counters.Name, live_counters.Hash]],
+) -> dict[counters.Name, live_counters.Hash]:
     """Returns the hashes that Redis has; of a missing one the result is empty."""
-    hashes: dict[counters.Name, counters.Hash] = {}
+    hashes: dict[counters.Name, live_counters.Hash] = {}
     for result in results:
         hashes.update({name: counted for name, counted in result.items() if counted.counts})
     return hashes
@@ -822,6 +942,54 @@ def _recent(
         numbers = [union.visitors for union in unions if union is not None]
     known_numbers = [number for number in numbers if number is not None]
     return sum(known_numbers) if known_numbers else None
+
+
+def _counted_since(first_hours: FirstHours) -> datetime | None:
+    """Returns the start of the first hour of history of the scope's models; None without history."""
+    if first_hours.of_views is None:
+        return None
+    return buckets.hour_start(first_hours.of_views)
+
+
+def _viewed_now(
+    needs: Needs, objects: Objects, *, trending_now: Sequence[tuple[str, int]]
+) -> list[str]:
+    """Returns the stories whose last minutes are compared: the only object, or those of the scope that
+    trend most.
+    """
+    if not (needs.has_usual and needs.scope.is_present and needs.has_chart):
+        return []
+    if "object" in needs.scope.chosen:
+        return [*objects.stored]
+    if "trending" not in needs.tables:
+        return []
+    subjects_now = [subject for subject, _ in trending_now if subject in objects.stored]
+    return subjects_now[:RISING]
+
+
+def _stories_now(
+    usual_question: UsualQuestion,
+    saved: FlushNotesDays,
+    minute_calls: Sequence[scripts.Call[dict[str, list[int]]]],
+    *,
+    counts: LiveCounts | None,
+) -> Mapping[str, Story]:
+    """Returns the last minutes of the stories that are viewed now, with what is usual for them.
+
+    There are none while less than LEAST_TIME was counted.
+    """
+    counted_since = _counted_since(saved.first_hours)
+    has_minutes = all(call.has_result for call in minute_calls)
+    if counts is None or counted_since is None or not has_minutes:
+        return {}
+    if usual_question.at - counted_since < LEAST_TIME:
+        return {}
+    minutes = {subject: [0] * MINUTES for subject in usual_question.now}
+    for call in minute_calls:
+        minutes.update(call.result)
+    return usual_question.stories_now(
+        minutes, saved.usual, counts.views, counted_since=counted_since
+    )
 
 
 def _hashes(needs: Needs, objects: Objects, *, counts: LiveCounts | None) -> Hashes:
@@ -1018,18 +1186,33 @@ def _sum_at(indexes: range, numbers: Mapping[int, int]) -> int:
 
 
 def _saved(
-    scope: Scope, question: PeopleQuestion, usual_question: UsualQuestion, *, has_chart: bool
+    scope: Scope,
+    question: PeopleQuestion,
+    usual_question: UsualQuestion,
+    *,
+    asked_hours: AskedHours,
+    found_hours: FirstHours | None,
+    is_needed: bool,
 ) -> FlushNotesDays:
-    """Returns the last flush, the notes of the period, the days of visitors and what is usual.
+    """Returns the last flush, the notes of the period, the days of visitors, what is usual, and the
+    first hours of history, unless they are found.
 
-    Nothing is read if there is neither a chart nor a table that needs it.
+    Nothing is read unless that `is_needed` or a question asks for something.
     """
-    if not (has_chart or usual_question.rated) and question.is_empty:
-        return NOTHING_SAVED
+    if found_hours is not None:
+        asked_hours = NO_HOURS_ASKED
+    is_asked = usual_question.rated or any(asked_hours) or not question.is_empty
+    if not (is_needed or is_asked):
+        return NOTHING_SAVED._replace(first_hours=found_hours or FirstHours())
     first_day, last_day = days_of(scope.span)
-    return flush_notes_days(
-        first_day, last_day, days=question.asked, asked_usual=usual_question.asked
+    saved = flush_notes_days(
+        first_day,
+        last_day,
+        days=question.asked,
+        asked_usual=usual_question.asked,
+        asked_hours=asked_hours,
     )
+    return saved if found_hours is None else saved._replace(first_hours=found_hours)
 
 
 def _best_as_saved(
@@ -1097,7 +1280,7 @@ def _chart(
         total_before = _total([all_points[index] for index in bounds.indexes_before])
     compared = _total([all_points[index] for index in bounds.compared_indexes])
     total = _total(points)
-    if numbers.asked.is_all_time and not numbers.points_of_value:
+    if numbers.asked.is_all_time and numbers.points_of_value is None:
         total = _with_views_before_history(total, numbers)
     return ChartData(
         points_before=points_before,
@@ -1120,38 +1303,78 @@ def _is_before_whole(numbers: ScopeNumbers, total_before: Counts | None) -> bool
     """Returns False if nothing was counted until the period before had begun.
 
     Then history lacks the first days of the period before, most likely, so that a change would
-    compare a period with a part of one. Of listed objects it is True, because they may be new.
+    compare a period with a part of one. That of objects that filters name goes by the history of
+    their models, because the objects may be new.
 
-    A period that lies further back than the one right before needs views of its own, because
-    counts that a site has imported are older than its history.
+    A period that lies further back needs views of its own, because counts that a site has imported
+    are older than its history.
     """
-    is_right_before = numbers.asked.comparison == DEFAULT_COMPARISON
-    if total_before and not (total_before.views or is_right_before):
+    if total_before and not (total_before.views or numbers.asked.is_compared_nearby):
         return False
-    if numbers.points_of_value:
-        return numbers.points_of_value.is_before_whole
-    if numbers.asked.is_listed:
-        return True
-    return _sum_before_history(numbers.columns.views, numbers) > 0
+    return numbers.is_begun_before
+
+
+def _is_begun_before(needs: Needs, bounds: Bounds, first_hours: FirstHours) -> bool:
+    """Returns True if the models of the scope were counted before the first of the points, and by the
+    chosen value of a dimension if there is one.
+    """
+    first_hour = first_hours.of_views
+    if first_hour is None or first_hour >= bounds.first_hours[0]:
+        return False
+    return not (needs.scope.values and _late_kinds(needs.scope, bounds, first_hours))
+
+
+def _first_gains(first_hours: FirstHours) -> dict[str, datetime]:
+    """Returns when the first gain was of each kind of hash."""
+    return {kind: buckets.hour_start(hour) for kind, hour in first_hours.by_kind.items()}
+
+
+def _late_kinds(scope: Scope, bounds: Bounds, first_hours: FirstHours) -> set[str]:
+    """Returns the kinds of hashes that were turned on after the first of the points.
+
+    Of others the first gain does not tell that: a first campaign may come after years without any.
+    """
+    return {
+        kind
+        for kind, hour in first_hours.by_kind.items()
+        if hour >= bounds.first_hours[0] and _is_gained_by_all_views(scope, kind)
+    }
+
+
+def _is_gained_by_all_views(scope: Scope, kind: str) -> bool:
+    """Returns True if nearly every view of a model of the scope adds to the hashes of this kind."""
+    if kind == "funnel":
+        return any(enters_funnel(model) for model in scope.models)
+    return dimensions.is_of_all_views(kind.removeprefix("views:"))
 
 
 def _is_before_known(
-    scope: Scope,
+    needs: Needs,
     *,
+    is_begun_before: bool,
+    late_kinds: Collection[str],
     entries: Sequence[Entry],
     gains: PeriodHashes,
     group_rows: groups.Rows,
     chart: ChartData | None,
 ) -> bool:
-    """Returns False if no table has a number of a period that lies further back.
+    """Returns False if history does not go back to the period before.
 
-    Then history does not go back that far, most likely. To look up where it begins would cost a
-    query. The chart knows it better. Of the period right before it is True.
+    The chart knows that best. Without one, a period nearby is known if history begins before it, and
+    an earlier one if the table has a number of that period.
     """
-    if scope.comparison == DEFAULT_COMPARISON:
-        return True
-    if chart is not None and not chart.is_before_whole:
+    has_late_value = bool(needs.scope.values and late_kinds)
+    if has_late_value or (chart is not None and not chart.is_before_whole):
         return False
+    if needs.scope.is_compared_nearby or not needs.scope.is_compared:
+        return is_begun_before or chart is not None or not needs.has_changes
+    return _has_numbers_before(entries, gains, group_rows)
+
+
+def _has_numbers_before(
+    entries: Sequence[Entry], gains: PeriodHashes, group_rows: groups.Rows
+) -> bool:
+    """Returns True if an object, a value or a group has a number of the period before."""
     rows = chain.from_iterable(group_rows.values())
     of_rows = (row.before for row in rows)
     of_entries = (entry.before for entry in entries)
@@ -1163,8 +1386,8 @@ def _is_before_known(
 
 def _points(numbers: ScopeNumbers) -> list[Counts]:
     """Returns the numbers of the whole scope by index of the point, those of the gap included."""
-    if numbers.points_of_value:
-        return [Counts(views) for views in numbers.points_of_value.views]
+    if numbers.points_of_value is not None:
+        return [Counts(views) for views in numbers.points_of_value]
     if numbers.asked.is_listed:
         return _points_of_entries(numbers)
     columns = numbers.columns
@@ -1241,7 +1464,7 @@ def _is_summed(total: Counts, numbers: ScopeNumbers, saved: FlushNotesDays) -> b
 
     It is False, too, if a value of a dimension is chosen, because reads have none.
     """
-    if numbers.points_of_value:
+    if numbers.points_of_value is not None:
         return False
     if numbers.asked.is_listed or not total.views or saved.full_until:
         return True
@@ -1273,10 +1496,9 @@ def _sections(needs: Needs, *, is_whole: bool) -> list[SectionReaders]:
     """Returns the categories with their readers, the fewest first; none if no table needs them."""
     if "sections" not in needs.tables:
         return []
-    categories = {}
-    for model in _section_models(needs.scope):
-        for row in model._default_manager.order_by("pk")[:MOST]:
-            categories[subjects.subject_of(row)] = row
+    categories: dict[str, Any] = {}
+    for rows in _section_rows(needs.scope):
+        categories.update((subjects.subject_of(row), row) for row in rows[:MOST])
     if not categories:
         return []
     readers: Mapping[str, int] = {}
@@ -1290,6 +1512,18 @@ def _sections(needs: Needs, *, is_whole: bool) -> list[SectionReaders]:
         SectionReaders(subject, row, readers.get(subject, 0)) for subject, row in categories.items()
     ]
     return sorted(sections, key=lambda section: section.readers)
+
+
+def _section_rows(scope: Scope) -> list["QuerySet[Any]"]:
+    """Returns the rows of each model with read state; with a chosen category that one only."""
+    models = _section_models(scope)
+    if "category" not in scope.chosen:
+        return [model._default_manager.order_by("pk") for model in models]
+    chosen = subjects.parse_subject(scope.chosen["category"])
+    if chosen is None or subjects.owner(chosen[0]) not in models:
+        return []
+    model, pk = chosen
+    return [subjects.owner(model)._default_manager.filter(pk=pk)]
 
 
 def _section_models(scope: Scope) -> list[type[Model]]:

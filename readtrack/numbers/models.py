@@ -6,6 +6,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import parts
+from readtrack.hits.stages import STAGES
 from readtrack.models import KIND_LENGTH, SUBJECT_LENGTH, SubjectRow
 from readtrack.models.fields import ExactCharField, ExactKeyField
 from readtrack.models.rows import OwnRow
@@ -28,12 +29,12 @@ class History(SubjectRow):
     """The absolute counts of a subject at the end of an hour in which they changed. The views of a
     range of hours are the difference of two rows.
 
-    `subject` is that of an object, or the label of a model (`blog.post`). If it begins with `seen:`,
-    `engaged:` or `reads:`, `views` are those that reached this stage. `visitors` are those who ever
-    came. Hour 0 has what a subject had before its history began.
+    `subject` is that of an object, or the label of a model (`blog.post`). If the name of a stage is
+    before it (`reads:blog.post:42`), `views` are those that reached this stage. `visitors` are
+    those who ever came. Hour 0 has what a subject had before its history began.
     """
 
-    prefixes = ("seen", "engaged", "reads")
+    prefixes = tuple(STAGES)
 
     pk = models.CompositePrimaryKey("subject", "hour")
     # The number of hours since 1970, UTC. It takes half the space of a time, and is the same in all
@@ -74,14 +75,15 @@ class Popular(SubjectRow):
 
 
 class Usual(OwnRow):
-    """The usual views of a model, or of its objects in a section, by age; or of a model or the site
-    by hour of the week. See sql/usual.py.
+    """The usual views of a model, or of its objects in a section, by age, and what they gain in
+    windows of age; or of a model or the site by hour of the week, or their past views that days
+    are judged by. See sql/usual.py, sql/usual_week.py and sql/gained.py.
 
     Full flushes compute all rows anew, from history alone.
     """
 
     subject = ExactKeyField(max_length=SUBJECT_LENGTH, primary_key=True)
-    bands = models.TextField()  # as JSON
+    bands = models.TextField()  # or past views, as JSON
     hour = models.PositiveIntegerField()  # as of which they are (since 1970)
 
     class Meta:
@@ -133,9 +135,14 @@ class DayBreakdown(SubjectRow):
 
     pk = models.CompositePrimaryKey("subject", "kind", "day", "field")
     kind = ExactCharField(max_length=KIND_LENGTH)
-    day = models.DateField(db_index=True)
+    day = models.DateField()
     field = ExactCharField(max_length=100)
     count = models.PositiveBigIntegerField()
+
+    class Meta:
+        default_permissions = ()
+        # For all objects that had views with one value on some days.
+        indexes = (models.Index(fields=["kind", "field", "day"], name="readtrack_value_by_day"),)
 
 
 class Note(OwnRow):

@@ -4,8 +4,9 @@ from datetime import date, datetime
 
 from django.utils.timezone import get_default_timezone
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.lines import plain
+from readtrack.numbers import local_time
 from readtrack.numbers.models import Note
 from readtrack.sql import databases
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from typing import Any, Literal, NamedTuple
 
 from django.db import router
@@ -14,10 +14,17 @@ from readtrack import buckets
 from readtrack.models import Tracked
 from readtrack.numbers import below, kept
 from readtrack.numbers.details import linked_fields
+from readtrack.numbers.published import published_field, value_of_time
 from readtrack.numbers.scope import Scope
-from readtrack.numbers.sql import history, model_sums, period_gains, period_steps, popular
-from readtrack.published import value_of_time
-from readtrack.reports.page_state import loaded
+from readtrack.numbers.sql import (
+    history,
+    model_sums,
+    period_gains,
+    period_steps,
+    popular,
+    stored_views,
+)
+from readtrack.reports.page_state import count_in_memory
 from readtrack.sql import row_counts
 from readtrack.store import keys
 from readtrack.subjects import (
@@ -25,7 +32,6 @@ from readtrack.subjects import (
     label_in,
     label_of,
     news_links,
-    published_field,
     subject_column,
     subject_of,
     subjects_by_model,
@@ -82,6 +88,7 @@ class Objects:
         self.old: set[str] | None = None
         #: The subjects that are furthest below what is usual at their age, the lowest first.
         self.low: list[str] = []
+        self._are_candidates_cut = False
         #: True if reads of the models are known to be counted.
         self.is_read = False
         if obj:
@@ -217,7 +224,9 @@ class Objects:
         missing = [subject for subject in low if subject not in self.stored]
         self.load(missing)
         put_in = {
-            subject: loaded(self._rows[subject]) for subject in missing if subject in self._rows
+            subject: count_in_memory(self._rows[subject])
+            for subject in missing
+            if subject in self._rows
         }
         places = Counter(map(label_in, put_in))
         stored = {**self.stored}
@@ -244,16 +253,15 @@ class Objects:
         before = self.scope.span.since - STILL_READ_DAYS * buckets.DAY
         return rows.filter(**{f"{field.name}__lt": value_of_time(field, before)})
 
-    def candidates(self, trending: Iterable[str], *, limit: int) -> list[str]:
-        """Returns the subjects of the best objects of whole models, `limit` at most, and of the
-        trending ones.
-        """
+    def candidates(self, *, limit: int) -> list[str]:
+        """Returns the subjects of the best objects of whole models, `limit` at most."""
         best = self._best(self.order)[:limit]
         if not best:  # a site has no list in its first hour, and long periods have none
             for model in self.scope.models:
                 viewed = row_counts.most_viewed(self.scope.rows(model), limit)
                 best += [subject_of(row) for row, _ in viewed]
-        return list(dict.fromkeys([*best, *islice(trending, CANDIDATES)]))
+        self._are_candidates_cut = len(best) >= limit
+        return best
 
     def _choose_one(self) -> None:
         """Chooses the one object that the filter names; none if its row is deleted."""
@@ -263,7 +271,7 @@ class Objects:
         self.stored = self._loaded_views()
 
     def _loaded_views(self) -> dict[str, int | None]:
-        return {subject: loaded(row) for subject, row in self._rows.items()}
+        return {subject: count_in_memory(row) for subject, row in self._rows.items()}
 
     def _linked(self, *, has_best: bool) -> dict[str, int | None]:
         """Returns the stored views of a category's or an author's objects by subject.
@@ -287,7 +295,7 @@ class Objects:
         """Returns views of all time by model and subject, of the most viewed if there are many."""
         querysets = {model: self.scope.rows(model) for model in self.scope.models}
         tracked = [querysets[model] for model in querysets if issubclass(model, Tracked)]
-        stored = row_counts.stored_views(tracked)
+        stored = stored_views.by_model(tracked)
         views_by_model: dict[type[Model], dict[str, int | None]] = {}
         for model, queryset in querysets.items():
             views_by_model[model] = {**stored.get(model, {})}
@@ -331,6 +339,8 @@ class Objects:
             return views.now[column] - views.before.get(column, 0)
 
         columns = sorted(views.now, key=growth, reverse=True)
+        if views.before:
+            columns = _half_viewed_before(columns, views.before)
         return [column.removeprefix(history.of_reads("")) for column in columns[:MOST]]
 
     def _views_in_periods(self, order: Order) -> PeriodViews:
@@ -385,10 +395,9 @@ class Objects:
         if self.scope.is_listed:
             rows = [self.scope.rows(model) for model in self._large_models]
         most = popular.most(self._list_labels, since=hours.start, until=hours.stop, rows=rows)
-        now = {column: counts.views for column, counts in most}
+        now = dict(most)
         hours_before = self._hours_before(order)
-        gains = period_gains.gains(now, since=hours_before.start, until=hours_before.stop)
-        before = {column: counts.views for column, counts in gains.items()}
+        before = period_gains.gains(now, since=hours_before.start, until=hours_before.stop)
         return PeriodViews(now, before)
 
     @cached_property
@@ -425,7 +434,10 @@ class Objects:
         if self.scope.is_listed:
             objects_by_label = Counter(subject.partition(":")[0] for subject in self.stored)
             return MOST in objects_by_label.values()
-        # A list of so many days has the order that the table has, so its first objects are the best.
+        if self.scope.values:  # all with the value are found, unless candidates were looked through
+            return self._are_candidates_cut
+        # A list of so many days has the order that the table has, so its first objects are the
+        # best.
         if self.days != popular.EVER or len(self.stored) < CANDIDATES:
             return False
         # The list of all time is sorted by views of all time. A table with another order, or of a
@@ -450,6 +462,10 @@ class Objects:
         listed = [*subjects]
         self.load(listed)
         return [self._rows[subject] for subject in listed if subject in self._rows]
+
+    def has_row(self, subject: str) -> bool:
+        """Returns True if the row of the subject is loaded, so that it costs no query."""
+        return subject in self._rows
 
     def __getitem__(self, subject: str) -> Any:
         """Returns the object of a subject.
@@ -511,6 +527,18 @@ def _deleted_row(subject: str) -> Model:
     [(model, subjects_by_pk)] = subjects_by_model([subject]).items()
     [pk] = subjects_by_pk
     return model(pk=pk)
+
+
+def _half_viewed_before(columns: Sequence[str], before: Mapping[str, int]) -> list[str]:
+    """Returns the columns, so that half of the first ones had views before, if there are so many.
+
+    A site may publish so much that what is new, whose growth nobody knows, is all that has gained
+    the most views.
+    """
+    viewed = [column for column in columns if before.get(column)]
+    others = [column for column in columns if not before.get(column)]
+    in_turn = chain.from_iterable(zip_longest(viewed, others))
+    return [column for column in in_turn if column is not None]
 
 
 def _days_of_list(scope: Scope) -> int:

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+from readtrack import parts
 from readtrack.numbers import groups
 from readtrack.numbers.options import numbers_options
+from readtrack.numbers.published import published_field
 from readtrack.numbers.scope import Scope, dimension_names
-from readtrack.subjects import published_field, read_state_models
+from readtrack.subjects import read_state_models
 
 
 def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
@@ -14,7 +16,7 @@ def tables_by_tab(scope: Scope) -> dict[str, Sequence[str]]:
     The page of one object has a single tab.
     """
     dimensions = [f"by-{name}" for name in dimension_names()]
-    reading = ["really-read", "funnel"] if numbers_options().funnel else ["really-read"]
+    reading = ["really-read", "funnel"] if parts.stages() else ["really-read"]
     if "object" in scope.chosen:
         return {"numbers": ["over-time", *dimensions, *reading, "now"]}
     by_tab: dict[str, Sequence[str]] = {

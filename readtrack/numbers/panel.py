@@ -9,7 +9,9 @@ from django.db.models import Model
 from django.template.loader import render_to_string
 
 from readtrack import access, buckets, numerals, subjects
-from readtrack.hits.stages import READ
+from readtrack.hits.stages import READS
+from readtrack.numbers import live_counters
+from readtrack.numbers.access import may_view_any_of
 from readtrack.numbers.options import numbers_options
 from readtrack.numbers.reports.hashes import hashes
 from readtrack.numbers.reports.usual_views import question, rated
@@ -48,7 +50,7 @@ def _panel(subject: str, author: str, user: Any | None) -> str:
 
     `author` is the primary key of the object's author as text, "" without one.
     """
-    if user is None or not access.may_view_any_of(user, author):
+    if user is None or not may_view_any_of(user, author):
         return ""
     parsed = subjects.parse_subject(subject)
     if parsed is None:
@@ -78,14 +80,14 @@ def numbers(subject: str, obj: Model) -> dict[str, Any]:
     stored = row_counts.by_subject([subject]).get(subject, zero)
     comparable = rated([obj])
     stored_usual = usual.stored(question(comparable.values()))
-    reads = counters.hashes([subject], ["reading"])
+    reads = live_counters.hashes([subject], ["reading"])
     state = page_state(
         counts={subject: stored.views}, extra_calls=(uniques.visitors([subject]), *reads)
     )
     # An empty result is that of a silent server.
     is_live = bool(state.extra_results and all(state.extra_results))
     live_visitors = 0
-    reading: dict[counters.Name, counters.Hash] = {}
+    reading: dict[counters.Name, live_counters.Hash] = {}
     if is_live:
         visitors_by_subject, reading = state.extra_results
         live_visitors = visitors_by_subject[subject]
@@ -95,7 +97,7 @@ def numbers(subject: str, obj: Model) -> dict[str, Any]:
     day_views = ""
     if numbers_options().history:
         unflushed = views - stored.views
-        day_views = numerals.exact(gains.get(column, zero).views + unflushed)
+        day_views = numerals.exact(gains.get(column, 0) + unflushed)
     times_usual = ""
     for one in comparable.values():
         comparison = one.compared(views, stored_usual, at=buckets.now())
@@ -108,5 +110,5 @@ def numbers(subject: str, obj: Model) -> dict[str, Any]:
         "times_usual": times_usual,
         # A sketch is not exact, so it may be higher than the views.
         "visitors": numerals.exact(min(views, max(live_visitors, stored.visitors))),
-        "reads": numerals.exact(read_counts[READ]) if read_counts else "",
+        "reads": numerals.exact(read_counts[READS]) if read_counts else "",
     }

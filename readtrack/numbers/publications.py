@@ -12,11 +12,17 @@ from django.db.models import Model
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
-from readtrack import buckets, local_time
+from readtrack import buckets
+from readtrack.numbers import local_time
 from readtrack.numbers.data import DayNote
+from readtrack.numbers.published import (
+    publication_notes,
+    published_at,
+    published_field,
+    time_published,
+    value_of_time,
+)
 from readtrack.numbers.scope import Scope
-from readtrack.published import time_published, value_of_time
-from readtrack.subjects import publication_notes, published_field
 from readtrack.texts import title_of
 
 MOST_PUBLICATIONS = 5_000  # of a model in a period; with more there are no notes about them
@@ -33,7 +39,8 @@ def notes_of(scope: Scope) -> Mapping[date, list[DayNote]]:
     if "object" in scope.chosen:
         if scope.published and scope.span.since <= scope.published < scope.span.until:
             day = local_time.day_of(scope.published)
-            notes[day].append(DayNote(pgettext("a note on a chart", "Published"), published=1))
+            text = pgettext("a note on a chart", "Published")
+            notes[day].append(DayNote(text, published=1, at=scope.published))
         return notes
     if scope.is_all_time or len(scope.span.hours) > MOST_DAYS * 24:
         return notes
@@ -67,7 +74,7 @@ def _notes_of_model(model: type[Model], scope: Scope) -> Iterator[tuple[date, Da
         # A row that is missing was deleted meanwhile.
         for row in filter(None, map(rows_by_pk.get, named)):
             text = _("Published: %(title)s") % {"title": title_of(row)}
-            yield day, DayNote(text, row, published=1)
+            yield day, DayNote(text, row, published=1, at=published_at(row))
 
 
 def _published_in(scope: Scope, model: type[Model]) -> dict[date, list[Any]]:

@@ -5,7 +5,7 @@ All tables, charts and exports are made for a scope.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -16,8 +16,8 @@ from django.utils.dateparse import parse_date
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from readtrack import buckets, local_time, subjects
-from readtrack.numbers import dimensions
+from readtrack import buckets, subjects
+from readtrack.numbers import dimensions, local_time
 from readtrack.sql import databases
 
 LONGEST = 4_000  # characters of a value in the address; an object's key may be percent-encoded text
@@ -49,7 +49,10 @@ COMPARISONS: Mapping[str, Any] = {
     "year": _("A year earlier"),
     "none": pgettext_lazy("compared with", "Nothing"),
 }
-DEFAULT_COMPARISON = "before"
+RIGHT_BEFORE = "before"
+A_WEEK_EARLIER = "week"
+NEARBY = (RIGHT_BEFORE, A_WEEK_EARLIER)
+OF_DAYS = ("today", "yesterday", "range")  # periods that may be a single day
 #: The lengths of a point of the chart by their names in the address. "" goes by the period.
 INTERVALS: Mapping[str, Any] = {
     "": pgettext_lazy("interval", "Automatic"),
@@ -86,6 +89,33 @@ OTHER_PARAMETERS = (
 DayBefore = Callable[[date], date]
 
 
+class Days(NamedTuple):
+    """The local days of a period: its first and its last one."""
+
+    first: date
+    last: date
+
+    @property
+    def length(self) -> timedelta:
+        """The time from the start of the first day until the end of the last one."""
+        return self.last - self.first + buckets.DAY
+
+    @property
+    def is_single(self) -> bool:
+        """Returns True for one day."""
+        return self.first == self.last
+
+    @property
+    def is_month(self) -> bool:
+        """Returns True if the days are those of a month of the calendar."""
+        return self.first.day == 1 and self.last == local_time.last_of_month(self.first)
+
+    @property
+    def is_year(self) -> bool:
+        """Returns True if the days are those of a year of the calendar."""
+        return self == Days(date(self.first.year, 1, 1), date(self.first.year, 12, 31))
+
+
 class Span(NamedTuple):
     """A period: its start, and its end (both aware UTC, the end exclusive)."""
 
@@ -113,6 +143,11 @@ class Span(NamedTuple):
     def last_day(self) -> date:
         """Returns the last local day of the period."""
         return local_time.last_day_of(self.since, self.until)
+
+    @property
+    def days(self) -> Days:
+        """Returns the local days of the period."""
+        return Days(self.first_day, self.last_day)
 
     def starts(self, by: local_time.Period) -> list[datetime]:
         """Returns the starts of the hours, days, weeks or months that make up the period."""
@@ -148,8 +183,8 @@ class Scope:
     # The part of the period that is compared: the days that are over, or the hours of today alone.
     compared: Span | None = None
     is_future: bool = False  # the address gives days in the future, and today is taken instead
-    # A key of COMPARISONS, as the address has it; see `comparison`.
-    compare: str = DEFAULT_COMPARISON
+    # A key of COMPARISONS, as the address has it, or "" for the one by default; see `comparison`.
+    compare: str = ""
     asked_by: str = ""  # a key of INTERVALS, as the address has it; see `interval`
     published: datetime | None = None  # when the object of the page was published, if it is known
     # The period of the page that led to the one of an object since its publication; "" if none did.
@@ -186,7 +221,7 @@ class Scope:
         if published and period == PUBLISHED:
             hour_of_publication = buckets.hour_start(buckets.hour_index(published))
             span = span._replace(since=hour_of_publication)
-        compare = _choice(texts["compare"], COMPARISONS, default=DEFAULT_COMPARISON)
+        compare = _choice(texts["compare"], COMPARISONS, default="")
         scope = cls(
             period=period,
             span=span,
@@ -227,6 +262,21 @@ class Scope:
         if self.before is None or not self.before.hours:
             return False
         return self.compares_days or not self.has_days_only
+
+    @property
+    def is_compared_nearby(self) -> bool:
+        """Returns True if the period before is the one right before, or a week earlier.
+
+        Where nothing was viewed then, nothing was viewed, if history goes back so far. Further back
+        it may have a gap, because a site may have imported the counts of earlier years.
+        """
+        return self.is_compared and self.comparison in NEARBY
+
+    def had_time_before(self, published: datetime | None) -> bool:
+        """Returns True if an object that was `published` then could be viewed in all of the period
+        before, so that its views are known to have grown; also if nobody knows when it was.
+        """
+        return published is None or self.before is None or published <= self.before.since
 
     @property
     def compares_days(self) -> bool:
@@ -279,20 +329,19 @@ class Scope:
         """
         if self.period in ("all", PUBLISHED):
             return ""
-        first, last = _days_beside(self.period, self.span, steps=steps)
+        days = _days_beside(self.period, self.span, steps=steps)
         today = local_time.day_of(buckets.now())
-        if first > today or first < local_time.FIRST_DAY:
+        if days.first > today or days.first < local_time.FIRST_DAY:
             return ""
-        for period in (*WEEKS, "month", "year"):
-            # By its name, so that the way back is as long.
-            span = _span(period, buckets.now(), [today])
-            if (first, last) != (today, today) and _days_beside(period, span, steps=0) == (
-                first,
-                last,
-            ):
-                return self.address(period=period, **changes)
-        days = {"from": first.isoformat(), "to": min(last, today).isoformat()}
-        return self.address(period="", **days, **changes)
+        if days != Days(today, today):
+            for period in (*WEEKS, "month", "year"):
+                # By its name, so that the way back is as long.
+                span = _span(period, buckets.now(), [today])
+                if days == _days_beside(period, span, steps=0):
+                    return self.address(period=period, **changes)
+        first = days.first.isoformat()
+        last = min(days.last, today).isoformat()
+        return self.address(period="", **{"from": first, "to": last}, **changes)
 
     @property
     def is_all_time(self) -> bool:
@@ -310,7 +359,22 @@ class Scope:
 
         The address keeps a comparison that another period has and this one has not.
         """
-        return _comparison(self.period, self.span, compare=self.compare)
+        return self.compare if self.compare in self.comparisons else self.default_comparison
+
+    @property
+    def default_comparison(self) -> str:
+        """Returns the key of what the period is compared with if the address does not say it.
+
+        A single day stands beside the same day of the week before, because a Sunday says nothing
+        of a Monday. On the page of an object that was not published by then, it stands beside the
+        day right before, because all views of the object would be more than before.
+        """
+        if not (self.period in OF_DAYS and self.span.days.is_single):
+            return RIGHT_BEFORE
+        week_earlier = local_time.day_start(self.span.first_day - buckets.WEEK)
+        if self.published is not None and self.published > week_earlier:
+            return RIGHT_BEFORE
+        return A_WEEK_EARLIER
 
     @property
     def intervals(self) -> list[local_time.Period]:
@@ -466,6 +530,10 @@ class Scope:
             return None
         return Q(**{f"{field.name}__pk": self.chosen["author"]})
 
+    def takes(self, *filter_names: str) -> bool:
+        """Returns True if the page takes these filters of its address."""
+        return {*filter_names} <= {*_accepted(self.fixed)}
+
     def address(self, **changes: str) -> str:
         """Returns the query string of this scope with changed parameters.
 
@@ -512,8 +580,7 @@ class Scope:
 
     def _looks_parameters(self) -> dict[str, str]:
         """Returns the parameters of the address that say how the period is looked at."""
-        compare = "" if self.compare == DEFAULT_COMPARISON else self.compare
-        return {"compare": compare, "by": self.asked_by}
+        return {"compare": self.compare, "by": self.asked_by}
 
     def _period_parameters(self) -> dict[str, str]:
         """Returns the parameters of the address that stand for the period."""
@@ -539,15 +606,20 @@ def _text(given: Mapping[str, Any], parameter: str) -> str:
     return str(given.get(parameter, ""))[:LONGEST].replace("\0", "")
 
 
-def _chosen(texts: Mapping[str, str], fixed: Mapping[str, str]) -> dict[str, str]:
-    """Returns the valid filters of the address, without those that the page does not take."""
+def _accepted(fixed: Mapping[str, str]) -> list[str]:
+    """Returns the names of the filters that a page with these fixed filters takes of the address."""
     accepted = [*FILTERS, *dimension_names()]
     if "object" in fixed:
-        accepted = dimension_names()
-    elif fixed:
-        accepted = [name for name in accepted if name not in ("author", "category")]
+        return [*dimension_names()]
+    if fixed:
+        return [name for name in accepted if name not in ("author", "category")]
+    return accepted
+
+
+def _chosen(texts: Mapping[str, str], fixed: Mapping[str, str]) -> dict[str, str]:
+    """Returns the valid filters of the address, without those that the page does not take."""
     chosen = {}
-    for name in accepted:
+    for name in _accepted(fixed):
         if texts[name] and _is_valid(name, texts[name]):
             chosen[name] = texts[name]
     parsed = subjects.parse_subject(chosen.get("object", ""))
@@ -631,45 +703,33 @@ def _span(period: str, now: datetime, days: Sequence[date]) -> Span:
     return Span(local_time.day_start(first_day), min(end_of_last_day, now))
 
 
-def _days_beside(period: str, span: Span, *, steps: int) -> tuple[date, date]:
-    """Returns the first and the last day of the period that many steps later, at most one."""
-    first, last = span.first_day, span.last_day
-    if period == "year" or _is_year(first, last):
-        year = first.year + steps
-        return date(year, 1, 1), date(year, 12, 31)
-    if period == "month" or (first.day == 1 and last == local_time.last_of_month(first)):
-        months = {-1: local_time.month_before(first), 1: local_time.month_after(first)}
-        month = months.get(steps, first)
-        return month, local_time.last_of_month(month)
-    length = buckets.WEEK if period in WEEKS else last - first + buckets.DAY
-    return first + steps * length, first + (steps + 1) * length - buckets.DAY
-
-
-def _is_year(first: date, last: date) -> bool:
-    """Returns True if the days are those of a year of the calendar."""
-    return (first.month, first.day, last.month, last.day) == (1, 1, 12, 31) and (
-        first.year == last.year
-    )
+def _days_beside(period: str, span: Span, *, steps: int) -> Days:
+    """Returns the days of the period that many steps later, at most one."""
+    days = span.days
+    if period == "year" or days.is_year:
+        year = days.first.year + steps
+        return Days(date(year, 1, 1), date(year, 12, 31))
+    if period == "month" or days.is_month:
+        months = {-1: local_time.month_before(days.first), 1: local_time.month_after(days.first)}
+        month = months.get(steps, days.first)
+        return Days(month, local_time.last_of_month(month))
+    length = buckets.WEEK if period in WEEKS else days.length
+    first = days.first + steps * length
+    return Days(first, first + length - buckets.DAY)
 
 
 def _comparisons(period: str, span: Span) -> list[str]:
     """Returns the keys of COMPARISONS that a period can have, without those that overlap it."""
     if period in ("all", PUBLISHED):
         return []
-    first_day = span.first_day
-    last_day = span.last_day
-    comparisons = ["before"]
+    days = span.days
+    comparisons = [RIGHT_BEFORE]
     # Of a week of the calendar, the period before is the one a week earlier.
-    if last_day - first_day < buckets.WEEK and period not in WEEKS:
-        comparisons.append("week")
-    if local_time.year_before(last_day) < first_day:
+    if days.length <= buckets.WEEK and period not in WEEKS:
+        comparisons.append(A_WEEK_EARLIER)
+    if local_time.year_before(days.last) < days.first:
         comparisons.append("year")
     return [*comparisons, "none"]
-
-
-def _comparison(period: str, span: Span, *, compare: str) -> str:
-    """Returns the comparison, or the default one for a period that cannot have it."""
-    return compare if compare in _comparisons(period, span) else DEFAULT_COMPARISON
 
 
 def _compared_part(span: Span, *, now: datetime) -> Span:

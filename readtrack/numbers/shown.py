@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from django.db.models import Model
 
-from readtrack.hits.stages import ENGAGED, READ, SEEN
+from readtrack.hits.stages import STAGES
 from readtrack.management.subcommands.base import Line
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.sql import hashes, history
@@ -22,17 +22,15 @@ def lines(obj: Model, *, has_redis: bool) -> Iterator[Line]:
 
 
 def _lines_of_counts(obj: Model, *, has_redis: bool) -> Iterator[Line]:
-    """Yields the views of the last day, the stages of views, and reads."""
+    """Yields the views of the last day, and how many views reached each stage."""
     subject = subject_of(obj)
     last_day = sum(point.views for point in numbers_reports.series(obj, hours=24))
     reading = numbers_reports.reading(obj)
     stored = hashes.breakdowns([("reading", subject)])["reading", subject]
     live = "Redis" if has_redis else "SQL"
     yield Line("views, last 24 hours", f"{last_day:,}", "SQL and Redis" if has_redis else "SQL")
-    if reading.seen:  # none on a site without the page's script
-        yield Line("seen", f"{reading.seen:,}", live)
-        yield Line("  stored", f"{stored.get(SEEN, 0):,}", "SQL")
-        yield Line("engaged", f"{reading.engaged:,}", live)
-        yield Line("  stored", f"{stored.get(ENGAGED, 0):,}", "SQL")
-    yield Line("reads", f"{reading.reads:,}", live)
-    yield Line("  stored", f"{stored.get(READ, 0):,}", "SQL")
+    if not reading.seen:  # as on a site without the page's script
+        return
+    for stage in STAGES:
+        yield Line(stage, f"{getattr(reading, stage):,}", live)
+        yield Line("  stored", f"{stored.get(stage, 0):,}", "SQL")

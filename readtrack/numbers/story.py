@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
-from readtrack import buckets, local_time
-from readtrack.hits.stages import Stages
+from readtrack import buckets
+from readtrack.hits.stages import ENGAGED, READS, SEEN, Reached
+from readtrack.numbers import local_time
+from readtrack.numbers.chance import may_be_chance
 from readtrack.numbers.data import ChartData, ScopeData
 from readtrack.numbers.details import details_of
 from readtrack.numbers.filters import Chosen
 from readtrack.numbers.options import numbers_options
 from readtrack.numbers.people import days_of
 from readtrack.numbers.reports.reads import median
+from readtrack.numbers.rising import Rising, rising_stories
 from readtrack.numbers.scope import PUBLISHED, Scope, dimension_names
 from readtrack.numbers.sql import day_breakdowns
 from readtrack.numbers.sql.breakdown_history import OTHER
@@ -26,7 +29,11 @@ from readtrack.subjects import subject_column
 
 MOST_SOURCES = 4  # that the strip below a chart tells apart
 MOST_DAYS = 62  # of a strip; its columns would be too narrow
-LEAST_TREND = 20  # per cent by which views of a day differ from those of the day before
+# Per cent by which the views of a day differ from those of the day before, more than the rest of the
+# site does: on a Saturday all stories of many sites have fewer.
+LEAST_TREND = 20
+# Views of the rest of the site on the day before. With fewer, its change may be chance.
+LEAST_OTHERS = 100
 
 
 class UsualOfStory(NamedTuple):
@@ -41,15 +48,39 @@ class UsualOfStory(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """The views of the last day that is over, and of the day before."""
+    """The views of the last day that is over and of the day before, and those of the rest of the site."""
 
     views: int
     before: int
+    others: int
+    others_before: int
 
     @property
     def per_cent(self) -> int:
         """The change from the one day to the other."""
         return change(self.views, self.before) or 0
+
+    @property
+    def per_cent_of_others(self) -> int:
+        """The same change of the rest of the site."""
+        return change(self.others, self.others_before) or 0
+
+    @property
+    def is_clear(self) -> bool:
+        """True if the story gained or lost clearly, and clearly more than the rest of the site did.
+
+        On a day on which the others had three quarters of their views, a story is taken to have
+        three quarters of its own; it is compared with these.
+        """
+        if abs(self.per_cent) < LEAST_TREND or self.others_before < LEAST_OTHERS:
+            return False
+        as_others = round(self.before * self.others / self.others_before)
+        if may_be_chance(self.views, self.before) or may_be_chance(self.views, as_others):
+            return False
+        beside = change(self.views * self.others_before, self.before * self.others)
+        if beside is None or abs(beside) < LEAST_TREND:
+            return False
+        return (beside > 0) == (self.per_cent > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +93,7 @@ class StoryVerdict:
     usual: UsualOfStory | None = None
     reads: int | None = None  # per cent of the views of the period
     trend: Trend | None = None
+    rising: Rising | None = None
     filters: Sequence[Chosen] = ()
 
     @property
@@ -85,23 +117,52 @@ def story_verdict_of(data: ScopeData, filters: Sequence[Chosen] = ()) -> StoryVe
         usual=usual_of_story(data),
         reads=_share_of_reads(chart),
         trend=_trend(data.scope, data, chart),
+        rising=next(iter(rising_stories(data)), None) if data.scope.is_present else None,
         filters=filters,
     )
 
 
-def stages_of_story(data: ScopeData) -> Stages | None:
-    """Returns how far the views of all time got, of the only object of the scope.
+class StagesOfStory(NamedTuple):
+    """How far the views of a story got, and whether they are those of all time."""
 
-    None if no stage is known, as on a site without the page's script. Needs the table
-    "really-read".
+    reached: Reached
+    is_of_all_time: bool
+
+
+def stages_of_story(data: ScopeData) -> StagesOfStory | None:
+    """Returns how far the views of the only object of the scope got: those of the period, or those of
+    all time if none of the period was seen in a browser.
+
+    None if no stage is known, as on a site without the page's script. Needs the tables "over-time"
+    and "really-read".
     """
+    of_all_time = _reached_of_all_time(data)
+    if of_all_time is None or not of_all_time.seen:
+        return None
+    of_period = _reached_of_period(data)
+    if of_period is None or not of_period.seen:
+        return StagesOfStory(of_all_time, is_of_all_time=True)
+    return StagesOfStory(of_period, is_of_all_time=False)
+
+
+def _reached_of_all_time(data: ScopeData) -> Reached | None:
+    """Returns how far the live views of all time got; None if no stage of them is known."""
     subject = data.asked.chosen.get("object", "")
     counts = data.hashes.get(("reading", subject))
     views = data.live_views.get(subject, 0)
-    if not counts or not views:
+    return Reached.of(views, counts) if counts and views else None
+
+
+def _reached_of_period(data: ScopeData) -> Reached | None:
+    """Returns how far the views of the period got, as of the last full flush; None for all time, and
+    if a stage is not known.
+    """
+    chart = data.chart
+    if chart is None or data.engaged is None or data.asked.period in (PUBLISHED, "all"):
         return None
-    stages = Stages.of(views, counts)
-    return stages if stages.seen else None
+    total = chart.total
+    counts = {SEEN: total.seen, ENGAGED: data.engaged, READS: total.reads}
+    return Reached.of(total.views, counts)
 
 
 def median_of_story(data: ScopeData) -> int:
@@ -178,15 +239,17 @@ def _share_of_reads(chart: ChartData) -> int | None:
 
 
 def _trend(scope: Scope, data: ScopeData, chart: ChartData) -> Trend | None:
-    """Returns the views of the last two whole days since the publication, if they differ enough.
+    """Returns the views of the last two whole days since the publication, if they differ clearly.
 
     None where points are longer than a day, and for a period that ended earlier.
     """
-    if scope.by not in WEEKLY or not scope.is_present:
+    if scope.by not in WEEKLY or not scope.is_present or not data.site_views:
         return None
     views: Counter[date] = Counter()
-    for start, point in zip(data.starts, chart.points, strict=False):
+    of_site: Counter[date] = Counter()
+    for start, point, site in zip(data.starts, chart.points, data.site_views, strict=False):
         views[local_time.day_of(start)] += point.views
+        of_site[local_time.day_of(start)] += site
     yesterday = scope.span.last_day - buckets.DAY
     before = yesterday - buckets.DAY
     first_whole_day = scope.span.first_day
@@ -194,5 +257,10 @@ def _trend(scope: Scope, data: ScopeData, chart: ChartData) -> Trend | None:
         first_whole_day = local_time.day_of(scope.published) + buckets.DAY
     if before < first_whole_day or not views[before]:
         return None
-    trend = Trend(views[yesterday], views[before])
-    return trend if abs(trend.per_cent) >= LEAST_TREND else None
+    trend = Trend(
+        views=views[yesterday],
+        before=views[before],
+        others=of_site[yesterday] - views[yesterday],
+        others_before=of_site[before] - views[before],
+    )
+    return trend if trend.is_clear else None

@@ -3,9 +3,9 @@
 The page shows the values as text. Exports have them as they are.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -14,14 +14,24 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.hit import Reason
 from readtrack.hits.stages import ENGAGED
-from readtrack.numbers import groups, sources
-from readtrack.numbers.data import ChartData, Counts, Entry, GroupRow, Hashes, ScopeData
+from readtrack.numbers import groups, local_time, sources
+from readtrack.numbers.data import (
+    ChartData,
+    Counts,
+    DayNote,
+    Entry,
+    GroupRow,
+    Hashes,
+    ScopeData,
+)
 from readtrack.numbers.objects import CANDIDATES, LEAST_OPENED, MOST, STILL_READ_DAYS
+from readtrack.numbers.published import published_at
 from readtrack.numbers.reports.reads import median
+from readtrack.numbers.reports.usual_views import Usual
 from readtrack.numbers.scope import COMPARISONS, Scope
 from readtrack.numbers.sql import popular
 from readtrack.numbers.sql.breakdown_history import OTHER as OTHER_VALUES
@@ -57,6 +67,8 @@ REASONS: Mapping[Reason, Any] = {
     "busy": gettext_lazy("no connection to Redis was free"),
     "error": gettext_lazy("an error: it could not be counted"),
 }
+#: Those of robots and assistants.
+OF_ROBOTS: Sequence[Reason] = ("bot", "agent", "honeypot")
 OF_THE_SITE = gettext_lazy("Of the whole site, whatever the filters.")
 
 #: The names of groups by age, for people; see `readtrack.numbers.sql.memberships`.
@@ -111,7 +123,7 @@ COLUMNS: Mapping[str, Column] = {
     "share": Column("share", gettext_lazy("Share"), "share"),
     "rate": Column("rate", gettext_lazy("Of the first stage"), "share"),
     "step_rate": Column("step_rate", gettext_lazy("Of the stage before"), "share"),
-    "ratio": Column("ratio", gettext_lazy("Read to the end"), "share"),
+    "ratio": Column("ratio", pgettext_lazy("a share of views", "Read"), "share"),
     "median": Column("median", gettext_lazy("Median time"), "seconds"),
     "usual": Column(
         "usual", pgettext_lazy("heading of a column with multiples", "× usual"), "times"
@@ -270,7 +282,7 @@ def over_time(data: ScopeData) -> Table:
     assert data.chart is not None  # noqa: S101 - it is loaded for this table
     views_before = numbers_beside(data.chart, "views")
     views_before += [None] * len(data.starts)  # where nothing is compared
-    notes = _notes_by_point(data)
+    notes = notes_by_point(data, data.chart)
     has_seen = bool(data.chart.total.seen)  # none on a site without the page's script
     rows = []
     for index, (start, point) in enumerate(zip(data.starts, data.chart.points, strict=False)):
@@ -280,10 +292,8 @@ def over_time(data: ScopeData) -> Table:
             counts = (*counts, point.seen, _unseen(data, index))
         if start > data.chart.known_until:
             counts = [None] * len(counts)
-        usual: Sequence[int | None] = ()
-        if data.chart.usual:
-            usual = _ends_of_band(data.chart.usual[index])
-        note = "; ".join(notes[index])
+        usual = _ends_of_band(data.chart.usual[index]) if data.chart.usual else ()
+        note = "; ".join(note.text for note in notes[index])
         since = timezone.localtime(start).isoformat()
         rows.append(Row((since, *counts, views_before[index], *usual, note)))
     heading_before = f"{COLUMNS['views'].heading} ({COMPARISONS[data.asked.comparison]})"
@@ -297,11 +307,9 @@ def over_time(data: ScopeData) -> Table:
     return Table("over-time", _("Views over time"), "", columns, rows, row_limit=len(rows))
 
 
-def _ends_of_band(band: Band | None) -> tuple[int | None, int | None]:
-    """Returns the low and the high end of what is usual at a point; None twice if nothing is."""
-    if band is None:
-        return None, None
-    return round(band.low), round(band.high)
+def _ends_of_band(band: Band | None) -> Sequence[int | None]:
+    """Returns the ends of what is usual at a point; None twice if nothing is."""
+    return (None, None) if band is None else band.ends
 
 
 def _unseen(data: ScopeData, index: int) -> int | None:
@@ -324,16 +332,22 @@ def _reads_of(point: Counts, data: ScopeData) -> int | None:
     return None if data.by_value else point.reads
 
 
-def _notes_by_point(data: ScopeData) -> list[list[str]]:
-    """Returns the notes of each point: those of a day are at the point in which the day begins."""
-    assert data.chart is not None  # noqa: S101
+def notes_by_point(data: ScopeData, chart: ChartData) -> list[list[DayNote]]:
+    """Returns the notes of each point: those of a day are at the point in which the day begins.
+
+    Where points are hours, what was published is at the hour of its publication.
+    """
     days = [*map(local_time.day_of, data.starts)]
-    notes: list[list[str]] = [[] for _ in days]
-    for day, notes_of_day in data.chart.notes.items():
-        index = bisect_left(days, day)  # of the first hour of the day, if points are hours
+    notes: list[list[DayNote]] = [[] for _ in days]
+    for day, notes_of_day in chart.notes.items():
+        index_of_day = bisect_left(days, day)  # of the first hour of the day, if points are hours
         if day not in days:
-            index -= 1  # the day lies within the week or month that begins before it
-        notes[index] += [note.text for note in notes_of_day]
+            index_of_day -= 1  # the day lies within the week or month that begins before it
+        for note in notes_of_day:
+            index = index_of_day
+            if data.scope.by == "hour" and note.at is not None:
+                index = max(0, bisect_right(data.starts, note.at) - 1)
+            notes[index].append(note)
     return notes
 
 
@@ -355,8 +369,15 @@ def _of_objects(
         rows.append(Row((data.objects[entry.subject], *values), {"object": entry.subject}))
     caption = ""
     if data.objects.is_cut:
-        caption = _("Among the objects with the most views of all time.")
+        caption = _among(data)
     return ObjectRows(_columns("title", *column_keys), rows, caption)
+
+
+def _among(data: ScopeData) -> str:
+    """Returns the sentence that the objects of a list were looked for among the most viewed."""
+    if data.by_value and not data.asked.is_listed and not data.asked.is_all_time:
+        return _("The list has the stories with the most views of the period.")
+    return _("Among the stories with the most views of all time.")
 
 
 def _numbers_of(entry: Entry, data: ScopeData, *, compared: str) -> dict[str, Any]:
@@ -403,12 +424,15 @@ def _times_usual(data: ScopeData, entry: Entry) -> float | None:
     return round(data.usual[entry.subject].times, 2)
 
 
-def _compared(data: ScopeData, compared: int, before: int) -> tuple[int | None, int | None]:
+def _compared(
+    data: ScopeData, compared: int, before: int, *, kind: str = ""
+) -> tuple[int | None, int | None]:
     """Returns the number before and the change in per cent, the values of the columns COMPARED.
 
-    `compared` is what the number before is compared with. Both are None if history does not cover the period before.
+    `compared` is what the number before is compared with. `kind` is that of the hashes that have
+    the numbers; "" for others. Both are None if history does not cover the period before.
     """
-    if not data.is_before_known:
+    if not data.is_before_known or kind in data.late_kinds:
         return None, None
     return before, change(compared, before)
 
@@ -421,7 +445,7 @@ def most_viewed(data: ScopeData) -> Table:
     columns = ["views", *COMPARED, "usual", "visitors", "reads", "trend"]
     objects = _of_objects(data, viewed, *_columns_by_value(data, columns))
     if data.by_value and objects.rows:
-        caption = " ".join([objects.caption, *_captions_by_value(data), _known_by_value(data)])
+        caption = " ".join([objects.caption, known_by_value(data)])
         objects = objects._replace(caption=caption.strip())
     empty = _("No views in this period.")
     return Table(
@@ -449,8 +473,8 @@ def _most_viewed_with_values(data: ScopeData) -> Table:
             rows.append(Row((data.objects[entry.subject], *counts), {"object": entry.subject}))
     rows.sort(key=_first_count, reverse=True)
     each = _("Views with each value by itself; with all of them together they are not known.")
-    caption = " ".join([each, *_captions_by_value(data)])
     empty = _("No views with these values.")
+    caption = f"{each} {_among(data)}" if data.objects.is_cut else each
     return Table("most-viewed", _("Most viewed"), caption, columns, rows, empty)
 
 
@@ -469,22 +493,7 @@ def _has_trend(data: ScopeData) -> bool:
     return not data.asked.is_all_time and data.scope.by != "hour"
 
 
-def _captions_by_value(data: ScopeData) -> list[str]:
-    """Returns a sentence on which objects were compared by value, if not all were."""
-    assert data.by_value is not None  # noqa: S101 - for tables of a chosen value
-    captions = []
-    if data.by_value.is_cut and not data.asked.is_listed:
-        count = data.by_value.compared
-        caption = ngettext(
-            "Among the %(count)s object with the most views of the period.",
-            "Among the %(count)s objects with the most views of the period.",
-            count,
-        )
-        captions.append(caption % {"count": exact(count)})
-    return captions
-
-
-def _known_by_value(data: ScopeData) -> str:
+def known_by_value(data: ScopeData) -> str:
     """Returns a sentence about what is known with the chosen values of dimensions: views only."""
     filters = []
     for dimension, value in data.asked.values.items():
@@ -504,19 +513,29 @@ def _first_count(row: Row) -> int:
 
 def grew_most(data: ScopeData) -> Table:
     """Returns the objects with the most views more than in the period before."""
-    grown = [entry for entry in data.entries if entry.growth > 0]
-    grown.sort(key=_growth, reverse=True)
     columns = ["growth", "views", *COMPARED, "usual", "trend"]
-    objects = _of_objects(data, grown, *_columns_by_value(data, columns))
-    caption = _caption_of_grown(data, objects.caption)
+    entries: Iterable[Entry] = grown(data)
     empty = _("Nothing was viewed more often than before.")
     if not data.is_before_known:
-        objects = objects._replace(rows=[])  # all views of the period would be growth
-        empty = _("The history does not go back that far.")
+        entries = []  # all views of the period would be growth
+        empty = _("Nothing was counted so early, so there is nothing to compare with.")
     if data.by_value and not data.by_value.is_compared_by_day:
-        objects = objects._replace(rows=[])
+        entries = []
         empty = _("By value, today is compared once it is over.")
+    objects = _of_objects(data, entries, *_columns_by_value(data, columns))
+    caption = _caption_of_grown(data, objects.caption)
     return Table("grew-most", _("Grew most"), caption, objects.columns, objects.rows, empty)
+
+
+def grown(data: ScopeData) -> Iterator[Entry]:
+    """Yields what grew, most first, without what was published after the period before began: all
+    its views would be growth, though it may be losing them. Top stories have it.
+    """
+    for entry in sorted(data.entries, key=_growth, reverse=True):
+        if entry.growth <= 0:
+            break
+        if data.scope.had_time_before(published_at(data.objects[entry.subject])):
+            yield entry
 
 
 def _growth(entry: Entry) -> int:
@@ -526,15 +545,15 @@ def _growth(entry: Entry) -> int:
 def _caption_of_grown(data: ScopeData, caption: str) -> str:
     """Returns which objects were compared, after the caption of their rows."""
     if data.by_value:
-        return " ".join(filter(None, [caption, *_captions_by_value(data)]))
+        return caption
     # The list of all time has no first day. If it is not cut, it has all objects.
     is_of_list = not data.asked.is_listed and data.objects.days != popular.EVER
     if caption or not is_of_list:
         return caption
     first_day = timezone.localtime(buckets.now() - data.objects.days * buckets.DAY)
     text = ngettext(
-        "Among the %(count)s object with the most views since %(since)s.",
-        "Among the %(count)s objects with the most views since %(since)s.",
+        "Among the %(count)s story with the most views since %(since)s.",
+        "Among the %(count)s stories with the most views since %(since)s.",
         MOST,
     )
     return text % {"count": exact(MOST), "since": date_format(first_day, "DATE_FORMAT")}
@@ -559,10 +578,65 @@ def by_dimension(dimension: str, data: ScopeData) -> Table:
     for value, count in views.most_common():
         compared: Sequence[int | None] = ()
         if views_before is not None:
-            compared = _compared(data, views_compared[value], views_before[value])
+            compared = _compared(
+                data, views_compared[value], views_before[value], kind=f"views:{dimension}"
+            )
         values = (value, count, *compared, _percent(count, total))
         rows.append(Row(values, {dimension: value}))
-    return _described(data, Table(f"by-{dimension}", labels.title, "", columns, rows))
+    caption = caption_of_dimension(data, dimension, known=total)
+    return _described(data, Table(f"by-{dimension}", labels.title, caption, columns, rows))
+
+
+def caption_of_dimension(data: ScopeData, dimension: str, *, known: int) -> str:
+    """Returns what there is to say of a dimension: since when its values are known, if that is too
+    short to be compared, and how many views have none. `known` is how many have one.
+    """
+    texts = []
+    if known:
+        texts.append(_caption_of_late(data, f"views:{dimension}"))
+    if dimension in WITH_UNKNOWN:
+        texts.append(caption_of_unknown(data, known))
+    return " ".join(filter(None, texts))
+
+
+def _caption_of_late(data: ScopeData, kind: str) -> str:
+    """Returns since when hashes of this kind are counted, if that is too short to be compared."""
+    is_late = data.is_compared and kind in data.late_kinds
+    if not (is_late and data.is_before_known):
+        return ""
+    day = date_format(timezone.localtime(data.first_gains[kind]), "DATE_FORMAT")
+    text = _("First counted on %(day)s, so there is nothing to compare with.")
+    return text % {"day": day}
+
+
+def caption_of_unknown(data: ScopeData, known: int) -> str:
+    """Returns of how many views of the period nobody knows the source; "" if there are none.
+
+    Shares are those of the others. The views of the last minutes have no source in SQL yet; others
+    never get one, such as those from before the dimension was turned on.
+    """
+    unknown = _views_added_up(data) - known
+    if not known or unknown <= 0 or data.asked.is_all_time:
+        return ""
+    text = ngettext(
+        "%(count)s more view has no known source.",
+        "%(count)s more views have no known source.",
+        unknown,
+    )
+    return text % {"count": exact(unknown)}
+
+
+def _views_added_up(data: ScopeData) -> int:
+    """Returns the views of the period of all objects whose values of dimensions are added up; 0 if
+    they are not those of the period.
+    """
+    if data.chart is None or not data.has_gains:
+        return 0
+    views = data.chart.total.views
+    if data.asked.is_listed:
+        first = {*data.objects.first}
+        views -= sum(entry.now.views for entry in data.entries if entry.subject not in first)
+    return views
 
 
 def _views_by_value(hashes: Hashes, dimension: str) -> Counter[str]:
@@ -581,7 +655,7 @@ def _described(data: ScopeData, table: Table) -> Table:
     ends with the table's own caption.
     """
     title = table.title
-    caption = _("Of all objects in the period; the last minutes may be missing.")
+    caption = _("Of all stories in the period; the last minutes may be missing.")
     if data.has_gains and data.asked.is_listed:
         caption = _caption_of_days(data)
     empty = _("No views in this period.")
@@ -589,8 +663,8 @@ def _described(data: ScopeData, table: Table) -> Table:
         title = of_all_time(title)
         count = len(data.objects.first)
         caption = ngettext(
-            "Views of all time of the most viewed object of the period.",
-            "Views of all time of the %(count)s most viewed objects of the period together.",
+            "Views of all time of the most viewed story of the period.",
+            "Views of all time of the %(count)s most viewed stories of the period together.",
             count,
         ) % {"count": exact(count)}
         empty = _("Nothing yet.")
@@ -601,14 +675,14 @@ def _described(data: ScopeData, table: Table) -> Table:
 
 def _caption_of_days(data: ScopeData) -> str:
     """Returns the caption of a table whose numbers are those of the days of objects."""
-    caption = _("Of all objects in the period; the last minutes may be missing.")
+    caption = _("Of all stories in the period; the last minutes may be missing.")
     if "object" in data.asked.chosen:
         caption = _("In the period; the last minutes may be missing.")
     elif data.objects.is_cut:
         count = len(data.objects.first)
         caption = ngettext(
-            "Of the %(count)s most viewed object of the period.",
-            "Of the %(count)s most viewed objects of the period together.",
+            "Of the %(count)s most viewed story of the period.",
+            "Of the %(count)s most viewed stories of the period together.",
             count,
         ) % {"count": exact(count)}
     return caption
@@ -663,11 +737,13 @@ def funnel(data: ScopeData) -> Table:
         compared: Sequence[int | None] = ()
         if stages_before is not None:
             count = data.stages.compared[index].count
-            compared = _compared(data, count, stages_before[index].count)
+            compared = _compared(data, count, stages_before[index].count, kind="funnel")
         rates = (100 * stage.rate, 100 * stage.step_rate)
         rows.append(Row((stage.name, stage.count, *compared, *rates)))
     columns = _columns("stage", "count", *compared_columns, "rate", "step_rate")
     caption = _("A visitor who comes again after an hour makes another pass.")
+    if rows:
+        caption = f"{caption} {_caption_of_late(data, 'funnel')}".rstrip()
     table = Table("funnel", _("Funnel"), caption, columns, rows, row_limit=len(rows))
     return _described(data, table)
 
@@ -698,7 +774,7 @@ def sections(data: ScopeData) -> Table:
 def views_by_section(data: ScopeData) -> Table:
     """Returns the categories with the numbers of their objects in the period."""
     table = _of_groups("section", data)
-    of_two = _("An object in two categories counts for both.")
+    of_two = _("A story in two categories counts for both.")
     caption = f"{table.caption} {of_two}"
     return table._replace(
         name="views-by-section", title=_("Views by category"), caption=caption.strip()
@@ -731,7 +807,7 @@ def views_by_age(data: ScopeData) -> Table:
         name="views-by-age",
         title=_("Views by age"),
         caption=_(
-            "By the age that objects had when they were viewed. Views of the last hour may be"
+            "By the age that stories had when they were viewed. Views of the last hour may be"
             " missing."
         ),
         columns=_columns(*column_keys),
@@ -757,13 +833,13 @@ def _of_groups(group: Group, data: ScopeData) -> Table:
         filters = {FILTERS_OF_GROUPS[group]: row.name} if is_known else {}
         rows.append(Row([numbers[key] for key in column_keys], filters))
     caption = _(
-        "A view counts for what its object had then, such as its category. Views of the last hour"
+        "A view counts for what its story had then, such as its category. Views of the last hour"
         " may be missing."
     )
     if data.asked.is_listed:
         caption = ""
         if data.objects.is_cut:
-            caption = _("Among the objects with the most views of all time.")
+            caption = _("Among the stories with the most views of all time.")
     return Table(
         name=group,
         title="",
@@ -822,24 +898,37 @@ def still_read(data: ScopeData) -> Table:
         "Published more than %(count)s days before the period.",
         STILL_READ_DAYS,
     ) % {"count": exact(STILL_READ_DAYS)}
+    # With its day, because in a long period there may be many views of stories as old as that.
+    before = data.scope.span.since - STILL_READ_DAYS * buckets.DAY
+    empty = _("Nothing that was published before %(day)s was viewed in this period.")
     return Table(
         name="still-read",
         title=_("Still read"),
         caption=f"{caption} {objects.caption}".rstrip(),
         columns=objects.columns,
         rows=objects.rows,
-        empty=_("Nothing so old was viewed in this period."),
+        empty=empty % {"day": date_format(timezone.localtime(before), "DATE_FORMAT")},
         row_limit=2 * ROWS_ON_PAGE,
     )
+
+
+def _usual_of_low(data: ScopeData) -> Mapping[str, Usual]:
+    """Returns what is usual for the objects that may be below it, by subject.
+
+    While Redis is silent, it is not known of what has no view that it has none.
+    """
+    return {
+        subject: data.usual[subject]
+        for subject in data.objects.low
+        if subject in data.usual and (data.usual[subject].views or not data.is_silent)
+    }
 
 
 def below_usual(data: ScopeData) -> Table:
     """Returns the objects of the period that are below what is usual at their age, lowest first."""
     entries = {entry.subject: entry for entry in data.entries}
     times = {
-        subject: data.usual[subject].times
-        for subject in data.objects.low
-        if subject in data.usual and subject in entries
+        subject: usual.times for subject, usual in _usual_of_low(data).items() if subject in entries
     }
     low = [subject for subject in times if word_of(times[subject]) in LOW]
     low.sort(key=lambda subject: (times[subject], -entries[subject].now.views))
@@ -850,7 +939,7 @@ def below_usual(data: ScopeData) -> Table:
         "Of what was published in the period; %(count)s at most.",
         CANDIDATES,
     )
-    empty = _("What is usual is known after ten stories of a section.")
+    empty = _("What is usual is known after ten stories of a category.")
     if times:
         empty = _("Nothing that was published in this period is below usual.")
     return Table(
@@ -911,13 +1000,16 @@ def trending(data: ScopeData) -> Table:
 def now(data: ScopeData) -> Table:
     """Returns a table of a single number: the people of the last minutes.
 
-    If filters name the objects, it is the number of their views.
+    If filters name the objects, it is the number of their views. The caption has the words behind
+    the number.
     """
-    title = _("People now")
-    caption = _("visitors in the last five minutes")
+    count = 0 if data.recent is None else data.recent  # where it is not known, there is a dash
     if data.asked.is_listed:
         title = _("Now")
-        caption = _("views in the last five minutes")
+        caption = ngettext("view in the last five minutes", "views in the last five minutes", count)
+    else:
+        title = _("People now")
+        caption = ngettext("person now", "people now", count)
     return Table("now", title, caption, [Column("now", title)], [Row((data.recent,))])
 
 
@@ -930,7 +1022,9 @@ def not_counted(data: ScopeData) -> Table:
     return Table(
         name="not-counted",
         title=_("Not counted"),
-        caption=_("Of the whole site, whatever the filters. They are kept for 48 hours."),
+        caption=_with_robots(
+            data, _("Of the whole site, whatever the filters. They are kept for 48 hours.")
+        ),
         columns=_columns("reason", *REFUSED),
         rows=_refused(data, labels),
         empty=_empty_refused(
@@ -951,10 +1045,11 @@ def robots(data: ScopeData) -> Table:
         if name.startswith(NAMED):
             labels[name] = special_labels.get(name, name.removeprefix(NAMED))
     caption = _("By the names that they give themselves: some 50 names an hour.")
+    kept = _("Of the whole site, whatever the filters. They are kept for 48 hours.")
     return Table(
         name="robots",
         title=_("Robots and assistants"),
-        caption=f"{caption} {OF_THE_SITE}",
+        caption=_with_robots(data, f"{caption} {kept}"),
         columns=_columns("robot", *REFUSED),
         rows=_refused(data, labels),
         empty=_empty_refused(
@@ -962,6 +1057,24 @@ def robots(data: ScopeData) -> Table:
         ),
         row_limit=2 * ROWS_ON_PAGE,
     )
+
+
+def _with_robots(data: ScopeData, caption: str) -> str:
+    """Returns the caption behind how many hits robots and assistants made, whatever told them.
+
+    It is the caption alone where that is not known, as of a period before SKIP_HOURS.
+    """
+    skips_by_hour = _skips_of_period(data)
+    if not skips_by_hour:
+        return caption
+    hits = sum(skips_by_hour, Counter[Any]())
+    count = sum(hits[reason] for reason in OF_ROBOTS)
+    text = ngettext(
+        "%(count)s hit by robots and assistants in all.",
+        "%(count)s hits by robots and assistants in all.",
+        count,
+    )
+    return f"{text % {'count': exact(count)}} {caption}"
 
 
 def _empty_refused(data: ScopeData, empty: str) -> str:
@@ -1022,6 +1135,8 @@ DIMENSIONS: Mapping[str, DimensionLabels] = {
     "browser": DimensionLabels(gettext_lazy("Browsers"), gettext_lazy("Browser")),
     "os": DimensionLabels(gettext_lazy("Systems"), gettext_lazy("System")),
 }
+#: The dimensions whose captions say how many views have no known value.
+WITH_UNKNOWN = ("referrer", "channel")
 #: The names of values for people.
 SOURCES: Mapping[str, Any] = {
     sources.DIRECT: pgettext_lazy("where a visitor came from", "Direct"),
@@ -1103,7 +1218,7 @@ def is_known(name: str, scope: Scope) -> bool:
 
 def _unknown(name: str, data: ScopeData) -> Table:
     """Returns a table without rows that says that its numbers are not known with the filter."""
-    empty = f"{_('Not known for this filter.')} {_known_by_value(data)}"
+    empty = f"{_('Not known for this filter.')} {known_by_value(data)}"
     if name == "now":
         return now(data)._replace(caption=_("Not known for this filter."))
     if name == "over-time":

@@ -12,7 +12,7 @@ from readtrack.numbers.reports.reads import reads
 from readtrack.numbers.sql.popular import DAYS, By
 from readtrack.page import tags
 from readtrack.page.placeholders import COUNT, PANEL, Placeholder
-from readtrack.page.stream import asked
+from readtrack.page.stream import outside_coroutine
 from readtrack.reports import Trend
 
 
@@ -52,7 +52,7 @@ def most_viewed(of: Any, limit: int = 10, days: int | None = None, by: By | None
         len(best)  # loads them: a template in an async view cannot
         return best
 
-    return asked(loaded)
+    return outside_coroutine(loaded)
 
 
 def trending(limit: int = 10, hours: int | None = None, of: str = "") -> list[Trend]:
@@ -62,7 +62,7 @@ def trending(limit: int = 10, hours: int | None = None, of: str = "") -> list[Tr
     `hours=24` makes it the last day, `of="blog.Post"` a single model.
     """
     model = apps.get_model(of) if of else None
-    return asked(lambda: numbers_reports.trending(limit, hours=hours, model=model))
+    return outside_coroutine(lambda: numbers_reports.trending(limit, hours=hours, model=model))
 
 
 def views_in(obj: Any, days: int = 7) -> int | str:
@@ -71,7 +71,7 @@ def views_in(obj: Any, days: int = 7) -> int | str:
     """
     if not Placeholder.of(COUNT, obj):
         return ""
-    return asked(lambda: numbers_reports.views_in([obj], days=days)[obj])
+    return outside_coroutine(lambda: numbers_reports.views_in([obj], days=days)[obj])
 
 
 def panel(context: Any, obj: Any) -> SafeString:
@@ -80,9 +80,17 @@ def panel(context: Any, obj: Any) -> SafeString:
 
     Once in a page, which comes through the middleware and is no shared page.
     """
-    if tags.is_shared(context):
+    if _is_shared(context):
         return SafeString()
     return tags.html_of(Placeholder.of(PANEL, obj), context)
+
+
+def _is_shared(context: Any) -> bool:
+    """Returns True for a page that is the same for everybody, and for one that the middleware does
+    not fill in.
+    """
+    recorder = tags.recorder_of(tags.request_of(context))
+    return recorder is None or recorder.is_shared
 
 
 def read_count(obj: Any) -> int | str:
@@ -91,4 +99,4 @@ def read_count(obj: Any) -> int | str:
     """
     if not Placeholder.of(COUNT, obj):  # has no counts; with DEBUG that is logged
         return ""
-    return asked(lambda: reads(obj))
+    return outside_coroutine(lambda: reads(obj))

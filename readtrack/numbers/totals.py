@@ -7,7 +7,8 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from readtrack import buckets, local_time
+from readtrack import buckets
+from readtrack.numbers import local_time
 from readtrack.numbers.data import ChartData, ScopeData
 
 #: The numbers that the chart can show, by their names in the address. They are fields of Counts,
@@ -70,7 +71,9 @@ def _visitors_total(data: ScopeData) -> Total:
     people = data.people
     remark = ""
     if people.is_cut:
-        remark = _("too many objects to add up")
+        remark = _("too many stories to add up")
+    elif data.is_compared and people.total is not None and not data.scope.compares_days:
+        remark = _("compared once the day is over")
     return Total("visitors", people.total, people.compared, people.before, remark=remark)
 
 

@@ -4,22 +4,23 @@
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any, Literal, NamedTuple
 
 from django.db.models import Max
 
-from readtrack import buckets, local_time
+from readtrack import buckets
+from readtrack.numbers import local_time
+from readtrack.numbers.chance import are_too_few, may_be_chance
 from readtrack.numbers.data import ChartData, Entry, ScopeData
 from readtrack.numbers.filters import Chosen
 from readtrack.numbers.models import History
 from readtrack.numbers.options import numbers_options
-from readtrack.numbers.scope import DEFAULT_COMPARISON, Scope
+from readtrack.numbers.scope import Days, Scope
 from readtrack.numbers.sql.history import BASELINE
-from readtrack.numbers.sql.usual import Band
-from readtrack.numbers.sql.usual_week import WEEKS
+from readtrack.numbers.sql.usual_week import WEEKS_JUDGED
 from readtrack.numbers.tables import change
 from readtrack.numbers.totals import totals
 from readtrack.numbers.usual import WEEKLY
@@ -29,7 +30,6 @@ from readtrack.subjects import subject_column
 LEAST_CHANGE = 5  # per cent; a smaller change of a number is not told
 LEAST_OF_VERDICT = 10  # per cent by which views change in good times where no band is known
 LEAST_SHARE = 10  # per cent of all views, with which a single story is told
-LEAST_USUAL = 1  # views; where fewer are usual, nothing is above or below it
 
 #: What a period is called. "today" is a day that is not over, "period" any other number of days.
 Kind = Literal["today", "day", "week", "month", "year", "period"]
@@ -60,6 +60,15 @@ class UsualDay(NamedTuple):
     high: int
 
 
+class SoFar(NamedTuple):
+    """The views of today up to a whole hour, and those of an earlier day up to the same time."""
+
+    views: int
+    before: int
+    until: datetime
+    day_before: date
+
+
 class Change(NamedTuple):
     """A number that changed, one of `totals.SERIES`, and its change in per cent."""
 
@@ -87,6 +96,7 @@ class Verdict:
     word: Word | None = None
     days: UsualDays | None = None
     day: UsualDay | None = None
+    so_far: SoFar | None = None  # of today alone; None if it is not compared
     views_change: int | None = None  # per cent; None if views are not compared
     change: Change | None = None  # of the number that changed most
     story: TopStory | None = None
@@ -107,23 +117,31 @@ def verdict_of(data: ScopeData, filters: Sequence[Chosen] = ()) -> Verdict:
     """
     chart = data.chart
     kind = kind_of(data.scope)
-    is_silent = data.scope.is_present and not data.is_whole
-    if chart is None or is_silent:
+    if chart is None or data.is_silent:
         return Verdict("silent", kind, filters=filters)
     if not chart.total.views:
         return _empty(data, chart, kind=kind, filters=filters)
-    days = None if kind in ("today", "day") else _usual_days(data, chart)
-    day = _usual_day(data, chart) if kind in ("today", "day") else None
+    days = None
+    day = None
+    so_far = None
+    if kind in ("today", "day"):
+        day = _usual_day(data, chart)
+    else:
+        days = _usual_days(data, chart)
+    if kind == "today":
+        so_far = _so_far(data, chart)
     views_change = _views_change(chart)
+    word = _word(days, day, views_change)
     return Verdict(
         state="known",
         kind=kind,
         views=chart.total.views,
-        word=_word(days, day, views_change),
+        word=_unless_by_chance(word, data, chart, days=days, day=day),
         days=days,
         day=day,
+        so_far=so_far,
         views_change=views_change,
-        change=_strongest_change(data, chart, has_views=bool(days or day)),
+        change=_strongest_change(data, chart, has_views=bool((days or day) and not so_far)),
         story=_top_story(data, chart),
         filters=filters,
         is_older_than_history=data.is_compared and not chart.is_before_whole,
@@ -134,24 +152,24 @@ def verdict_of(data: ScopeData, filters: Sequence[Chosen] = ()) -> Verdict:
 
 def kind_of(scope: Scope) -> Kind:
     """Returns what the period of a scope is called."""
-    first, last = scope.span.first_day, scope.span.last_day
     if scope.is_all_time:
         return "period"
-    if first == last:
+    days = scope.span.days
+    if days.is_single:
         return "today" if scope.is_present else "day"
     named: Mapping[str, Kind] = {"week": "week", "month": "month", "year": "year"}
-    return named.get(scope.period) or _kind_of_days(first, last)
+    return named.get(scope.period) or _kind_of_days(days)
 
 
-def _kind_of_days(first: date, last: date) -> Kind:
+def _kind_of_days(days: Days) -> Kind:
     """Returns what some days are called: a week, or a whole month or year of the calendar."""
-    next_day = last + buckets.DAY
-    if next_day - first == buckets.WEEK:
+    if days.length == buckets.WEEK:
         return "week"
-    if first.day == 1 and next_day == local_time.month_after(first):
+    if days.is_month:
         return "month"
-    is_year = (first.month, first.day) == (1, 1) and next_day == first.replace(year=first.year + 1)
-    return "year" if is_year else "period"
+    if days.is_year:
+        return "year"
+    return "period"
 
 
 def _empty(data: ScopeData, chart: ChartData, *, kind: Kind, filters: Sequence[Chosen]) -> Verdict:
@@ -193,37 +211,57 @@ def _views_by_day(data: ScopeData, chart: ChartData) -> Mapping[date, int]:
 
 
 def _usual_days(data: ScopeData, chart: ChartData) -> UsualDays | None:
-    """Returns how the days that are over were; None unless it is known what is usual on each."""
+    """Returns how the days that are over were; None unless it is known what is usual on each, and if
+    all of their views are too few to say.
+    """
     views_by_day = _views_by_day(data, chart)
     bands = chart.usual_days
     if not views_by_day or any(day not in bands for day in views_by_day):
         return None
+    if are_too_few(sum(views_by_day.values()), _usual_views(chart, views_by_day)):
+        return None
     above = 0
     below = 0
     for day, views in views_by_day.items():
-        low, high = _ends(bands[day])
-        above += views > high
-        below += views < low
+        usual = bands[day].ends
+        above += views > usual.high
+        below += views < usual.low
     return UsualDays(above, len(views_by_day) - above - below, below)
 
 
+def _usual_views(chart: ChartData, days: Iterable[date]) -> float:
+    """Returns the views that are usual on these days."""
+    return sum(chart.usual_days[day].usual for day in days)
+
+
 def _usual_day(data: ScopeData, chart: ChartData) -> UsualDay | None:
-    """Returns how the only day of the period is; None if it is not known what is usual."""
+    """Returns how the only day of the period is; None if it is not known what is usual, and if its
+    views are too few to say.
+    """
     band = chart.usual_days.get(data.scope.span.first_day)
-    if band is None or band.usual < LEAST_USUAL:
+    if band is None or are_too_few(chart.total.views, band.usual):
         return None
-    low, high = _ends(band)
-    return UsualDay(chart.total.views, low, high)
+    return UsualDay(chart.total.views, *band.ends)
 
 
-def _ends(band: Band) -> tuple[int, int]:
-    """Returns the ends of what is usual, as pages show them."""
-    return round(band.low), round(band.high)
+def _so_far(data: ScopeData, chart: ChartData) -> SoFar | None:
+    """Returns the views of today up to the running hour, and what they are compared with; None if they
+    are not compared.
+    """
+    compared = data.scope.compared
+    before = data.scope.before
+    if compared is None or before is None or not data.is_compared or not chart.is_before_whole:
+        return None
+    if chart.total_before is None:
+        return None
+    return SoFar(chart.compared.views, chart.total_before.views, compared.until, before.first_day)
 
 
 def _views_change(chart: ChartData) -> int | None:
-    """Returns the change of the views in per cent; None if they are not compared."""
+    """Returns the change of the views in per cent; None if they are not compared, or too few."""
     if chart.total_before is None or not chart.is_before_whole:
+        return None
+    if are_too_few(chart.compared.views, chart.total_before.views):
         return None
     return change(chart.compared.views, chart.total_before.views)
 
@@ -245,24 +283,56 @@ def _word_between(is_good: bool, is_quiet: bool) -> Word:  # noqa: FBT001 - two 
     return "quiet" if is_quiet else "usual"
 
 
+def _unless_by_chance(
+    word: Word | None,
+    data: ScopeData,
+    chart: ChartData,
+    *,
+    days: UsualDays | None,
+    day: UsualDay | None,
+) -> Word | None:
+    """Returns the word; "usual" where the views may be others than usual by chance alone."""
+    if word is not None and _may_be_chance(data, chart, days=days, day=day):
+        return "usual"
+    return word
+
+
+def _may_be_chance(
+    data: ScopeData, chart: ChartData, *, days: UsualDays | None, day: UsualDay | None
+) -> bool:
+    """Returns True if the views may differ by chance alone from what the verdict goes by."""
+    if days is not None:
+        views_by_day = _views_by_day(data, chart)
+        return may_be_chance(sum(views_by_day.values()), _usual_views(chart, views_by_day))
+    if day is not None:
+        return may_be_chance(day.views, _usual_views(chart, [data.scope.span.first_day]))
+    if chart.total_before is None:
+        return True
+    return may_be_chance(chart.compared.views, chart.total_before.views)
+
+
 def _strongest_change(data: ScopeData, chart: ChartData, *, has_views: bool) -> Change | None:
-    """Returns the number that changed most; None if none changed by LEAST_CHANGE.
+    """Returns the number that changed most; None if none changed by LEAST_CHANGE, and not by chance.
 
     Views are among them only if the sentence does not have their change already (`has_views`).
     """
     if not chart.is_before_whole:
         return None
-    changes = []
-    for total in totals(data, chart):
-        if total.compared is None or total.before is None:
-            continue
-        per_cent = change(total.compared, total.before)
-        if per_cent is not None and (total.name != "views" or has_views):
-            changes.append(Change(total.name, per_cent))
+    changes = [one for one in _changes(data, chart) if one.name != "views" or has_views]
     strongest = max(changes, key=lambda one: abs(one.per_cent), default=None)
     if strongest is None or abs(strongest.per_cent) < LEAST_CHANGE:
         return None
     return strongest
+
+
+def _changes(data: ScopeData, chart: ChartData) -> Iterator[Change]:
+    """Yields the numbers that changed by more than chance."""
+    for total in totals(data, chart):
+        if total.compared is None or total.before is None:
+            continue
+        per_cent = change(total.compared, total.before)
+        if per_cent is not None and not may_be_chance(total.compared, total.before):
+            yield Change(total.name, per_cent)
 
 
 def _top_story(data: ScopeData, chart: ChartData) -> TopStory | None:
@@ -278,34 +348,45 @@ def _top_story(data: ScopeData, chart: ChartData) -> TopStory | None:
     if share >= 100:  # only all views are all of them
         share = 100 if first.now.views >= chart.total.views else 99
     usual = data.usual.get(first.subject)
+    times = None
+    if usual is not None and not are_too_few(usual.views, usual.usual):
+        times = usual.times
     return TopStory(
         subject=first.subject,
         obj=data.objects[first.subject],
         views=first.now.views,
         share=share,
-        times=None if usual is None else usual.times,
+        times=times,
     )
 
 
 def _began(data: ScopeData, chart: ChartData) -> date | None:
-    """Returns the day on which counting began within what the chart has loaded.
+    """Returns the day on which counting began, if that is later than what would be compared.
 
-    It is None if history covers what is compared, and if the first day is not among the points.
+    It is None if history covers that, and if counts are known from before history.
     """
-    is_right_before = data.is_compared and data.asked.comparison == DEFAULT_COMPARISON
-    if not is_right_before or chart.is_before_whole or data.scope.by not in WEEKLY:
+    before = data.asked.before
+    if before is None or not data.is_compared or chart.is_before_whole:
         return None
-    days = [local_time.day_of(start) for start in data.starts]
-    days_before = [*map(data.scope.day_before, days)]
-    points = [*chart.points_before, *chart.points]
-    for day, point in zip([*days_before, *days], points, strict=False):
-        if point is not None and point.views:
-            return day
-    return None
+    if data.asked.values:  # whose first views may have come long after the counting began
+        return _began_by_value(data)
+    if data.counted_since is None:
+        return None
+    first_day = local_time.day_of(data.counted_since)
+    return first_day if first_day >= before.first_day else None
+
+
+def _began_by_value(data: ScopeData) -> date | None:
+    """Returns the day on which the dimension of the chosen value was turned on, or, if that was early
+    enough, on which views were first counted.
+    """
+    turned_on = [data.first_gains[kind] for kind in data.late_kinds]
+    first = max(turned_on, default=data.counted_since)
+    return None if first is None else local_time.day_of(first)
 
 
 def _is_usual_unknown(data: ScopeData, chart: ChartData) -> bool:
     """Returns True if the chart has no band because the history of the site is too young."""
     has_bands = not data.asked.is_listed and not data.asked.values and data.scope.by in WEEKLY
-    is_late = buckets.now() - data.scope.span.since < WEEKS * buckets.WEEK
+    is_late = buckets.now() - data.scope.span.since < WEEKS_JUDGED * buckets.WEEK
     return numbers_options().history and has_bands and is_late and not chart.usual_days

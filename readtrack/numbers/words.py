@@ -7,6 +7,7 @@ Pages, mails and answers to programs take their words from here. What they are a
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -16,6 +17,7 @@ from readtrack.numbers.verdict import (
     LEAST_CHANGE,
     Change,
     Kind,
+    SoFar,
     TopStory,
     UsualDay,
     UsualDays,
@@ -116,27 +118,35 @@ MULTIPLES: Mapping[str, Any] = {
     "reads": gettext_lazy("There were %(times)s times as many reads as before."),
 }
 
-#: Shares that have a word, as whole per cents, and the sentences with it: alone, and with how many
-#: times the usual views the story has.
-SHARES: Sequence[tuple[range, Any, Any]] = (
-    (
+
+class WordsOfShare(NamedTuple):
+    """The words for the share of a story: alone, and with how many times its usual views it has."""
+
+    shares: range  # whole per cents
+    alone: Any
+    with_usual: Any
+
+
+#: The shares that have a word.
+SHARES: Sequence[WordsOfShare] = (
+    WordsOfShare(
         range(100, 101),
         gettext_lazy("All views went to one story: %(title)s."),
         gettext_lazy("All views went to one story: %(title)s, %(times)s times its usual."),
     ),
-    (
+    WordsOfShare(
         range(48, 53),
         gettext_lazy("Half of all views went to one story: %(title)s."),
         gettext_lazy("Half of all views went to one story: %(title)s, %(times)s times its usual."),
     ),
-    (
+    WordsOfShare(
         range(32, 36),
         gettext_lazy("A third of all views went to one story: %(title)s."),
         gettext_lazy(
             "A third of all views went to one story: %(title)s, %(times)s times its usual."
         ),
     ),
-    (
+    WordsOfShare(
         range(24, 27),
         gettext_lazy("A quarter of all views went to one story: %(title)s."),
         gettext_lazy(
@@ -144,9 +154,10 @@ SHARES: Sequence[tuple[range, Any, Any]] = (
         ),
     ),
 )
-ANY_SHARE = gettext_lazy("%(share)s of all views went to one story: %(title)s.")
-ANY_SHARE_AND_USUAL = gettext_lazy(
-    "%(share)s of all views went to one story: %(title)s, %(times)s times its usual."
+ANY_SHARE = WordsOfShare(
+    range(101),
+    gettext_lazy("%(share)s of all views went to one story: %(title)s."),
+    gettext_lazy("%(share)s of all views went to one story: %(title)s, %(times)s times its usual."),
 )
 
 NOTHING_YET = gettext_lazy(
@@ -195,6 +206,8 @@ def lead(verdict: Verdict) -> Lead:
     if verdict.state != "known":
         return Lead("", "", [Sentence(_of_no_views(verdict))], ())
     sentences = [Sentence(_of_views(verdict))]
+    if verdict.so_far is not None:
+        sentences.append(Sentence(_of_so_far(verdict.so_far)))
     if verdict.change is not None:
         sentences.append(Sentence(_of_change(verdict.change)))
     if verdict.story is not None:
@@ -228,7 +241,9 @@ def _of_views(verdict: Verdict) -> str:
         return _of_days(verdict.days)
     if verdict.day is not None:
         return _of_day(verdict.day)
-    return _of_count(verdict.views, verdict.views_change)
+    # The change of today goes up to the running hour, and has a sentence with the numbers up to
+    # then.
+    return _of_count(verdict.views, None if verdict.so_far else verdict.views_change)
 
 
 def _of_days(days: UsualDays) -> str:
@@ -310,6 +325,24 @@ def _of_count(views: int, change: int | None) -> str:
     return text % values
 
 
+def _of_so_far(so_far: SoFar) -> str:
+    day = _("%(weekday)s, %(day)s") % {
+        "weekday": date_format(so_far.day_before, "l"),
+        "day": date_format(so_far.day_before, "DATE_FORMAT"),
+    }
+    text = ngettext(
+        "Up to %(time)s today had %(count)s view; by then %(day)s had %(before)s.",
+        "Up to %(time)s today had %(count)s views; by then %(day)s had %(before)s.",
+        so_far.views,
+    )
+    return text % {
+        "time": date_format(timezone.localtime(so_far.until), "TIME_FORMAT"),
+        "count": exact(so_far.views),
+        "day": day,
+        "before": exact(so_far.before),
+    }
+
+
 def _of_change(change: Change) -> str:
     if change.per_cent > MOST_PER_CENT:
         return str(MULTIPLES[change.name]) % {"times": _times(change.per_cent)}
@@ -323,21 +356,20 @@ def _times(change: int) -> str:
 
 
 def _of_story(story: TopStory) -> Sentence:
-    alone: Any = ANY_SHARE
-    with_usual: Any = ANY_SHARE_AND_USUAL
-    for shares, alone_with_word, with_usual_with_word in SHARES:
-        if story.share in shares:
-            alone, with_usual = alone_with_word, with_usual_with_word
+    words = next((words for words in SHARES if story.share in words.shares), ANY_SHARE)
     values = {"share": per_cent(story.share), "title": TITLE}
-    sentence = alone
+    sentence = words.alone
     if story.times is not None:
-        sentence = with_usual
+        sentence = words.with_usual
         values["times"] = multiple(story.times)
     before, _title, after = (str(sentence) % values).partition(TITLE)
-    title = line_of(story.obj)
-    if len(title) > LONGEST_TITLE:
-        title = f"{title[:LONGEST_TITLE]}…"
+    title = shortened(line_of(story.obj))
     return Sentence(before, title, after, story.obj, story.subject)
+
+
+def shortened(title: str) -> str:
+    """Returns a title as it stands in a sentence: LONGEST_TITLE characters at most, and "…"."""
+    return title if len(title) <= LONGEST_TITLE else f"{title[:LONGEST_TITLE]}…"
 
 
 def _of_no_views(verdict: Verdict) -> str:

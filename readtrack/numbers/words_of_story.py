@@ -4,14 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, npgettext
+from django.utils.translation import gettext_lazy, ngettext, npgettext, pgettext_lazy
 
+from readtrack.numbers.rising import Rising
 from readtrack.numbers.story import StoryVerdict, Trend, UsualOfStory
 from readtrack.numbers.usual import Word
 from readtrack.numbers.words import SILENT, Lead, Sentence
-from readtrack.numerals import exact, per_cent
+from readtrack.numerals import exact, multiple, per_cent, signed_per_cent
 
 HOURS_IN_WORDS = 48  # of an age; a longer one is given in days
+LESS_THAN_HALF = -50  # per cent from one day to the next
 
 VERDICTS: Mapping[Word, Any] = {
     "far above": gettext_lazy("Far better than usual."),
@@ -30,7 +32,7 @@ TONES: Mapping[Word | None, str] = {
 PLACES: Mapping[Word, Any] = {
     "far above": gettext_lazy("far above usual"),
     "above": gettext_lazy("above usual"),
-    "usual": gettext_lazy("as usual"),
+    "usual": pgettext_lazy("behind a multiple, such as 1.3", "usual"),
     "below": gettext_lazy("below usual"),
     "far below": gettext_lazy("far below usual"),
 }
@@ -53,7 +55,11 @@ def lead_of_story(verdict: StoryVerdict) -> Lead:
         said = str(VERDICTS[verdict.word])
     sentences = [_of_views(verdict)]
     if verdict.reads is not None:
-        sentences.append(_of_reads(verdict.reads))
+        sentences.append(_of_reads(verdict, verdict.reads))
+    if verdict.rising is not None:  # whatever it did until yesterday
+        if said:
+            sentences = [said, *sentences]
+        return Lead(_of_rising(verdict.rising), "up", [*map(Sentence, sentences)], ())
     if verdict.trend is not None:
         sentences.append(_of_trend(verdict.trend))
     return Lead(said, TONES.get(verdict.word, ""), [*map(Sentence, sentences)], ())
@@ -104,17 +110,45 @@ def _of_views(verdict: StoryVerdict) -> str:
     return text % {"count": exact(verdict.views)}
 
 
-def _of_reads(share: int) -> str:
+def _of_reads(verdict: StoryVerdict, share: int) -> str:
+    if verdict.usual is not None and not verdict.is_since_publication:
+        # The sentence before is of all its views, and this one of those of the period.
+        text = ngettext(
+            "In the chosen period it had %(count)s view, %(share)s of which became reads.",
+            "In the chosen period it had %(count)s views, %(share)s of which became reads.",
+            verdict.views,
+        )
+        return text % {"count": exact(verdict.views), "share": per_cent(share)}
     for shares, sentence in READS:
         if share in shares:
             return str(sentence)
     return str(ANY_READS) % {"share": per_cent(share)}
 
 
+def _of_rising(rising: Rising) -> str:
+    text = ngettext(
+        "Rising now: %(count)s view in the last five minutes, usually %(average)s.",
+        "Rising now: %(count)s views in the last five minutes, usually %(average)s.",
+        rising.views,
+    )
+    return text % {"count": exact(rising.views), "average": multiple(rising.usual)}
+
+
 def _of_trend(trend: Trend) -> str:
     change = per_cent(abs(trend.per_cent))
-    if trend.per_cent < 0:
-        text = _("It is slowing down: yesterday it had %(change)s fewer views than the day before.")
+    if trend.per_cent < LESS_THAN_HALF:
+        text = _(
+            "It is falling fast: yesterday it had %(change)s fewer views than the day before, where"
+            " the rest of the site changed by %(others)s."
+        )
+    elif trend.per_cent < 0:
+        text = _(
+            "It is slowing down: yesterday it had %(change)s fewer views than the day before, where"
+            " the rest of the site changed by %(others)s."
+        )
     else:
-        text = _("It is still growing: yesterday it had %(change)s more views than the day before.")
-    return text % {"change": change}
+        text = _(
+            "It is still growing: yesterday it had %(change)s more views than the day before, where"
+            " the rest of the site changed by %(others)s."
+        )
+    return text % {"change": change, "others": signed_per_cent(trend.per_cent_of_others)}

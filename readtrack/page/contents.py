@@ -18,11 +18,13 @@ NO_TEXT = re.compile(
     r"image/(?!svg)|audio/|video/|font/|application/(?:pdf|zip|gzip|vnd\.openxml)|multipart/byter",
     re.IGNORECASE,
 )
+UNKNOWN_YET = b""  # the text of a stream, whose placeholders are looked for while it is sent
 WIDE = re.compile("utf-(?:16|32)")  # names of charsets whose letters take two bytes or more
 
 
 def text_of(response: Any) -> bytes | None:
-    """Returns the content to fill in: the text of a response with placeholders, b"" for a stream.
+    """Returns the content to fill in: the text of a response with placeholders, or UNKNOWN_YET for a
+    stream that templates may have made.
 
     The text is in UTF-8, or in a charset that has the letters of ASCII. Returns None for a response
     without placeholders.
@@ -36,25 +38,29 @@ def text_of(response: Any) -> bytes | None:
         if NO_TEXT.match(content_type) or content_type.startswith("application/octet-stream"):
             return None
         return _with_mark(packing.unpacked(content, encoding))
-    if MARK in content:
+    # Not by `in`, which takes twice as long, because bytes first try to take bytes for a number.
+    if content.find(MARK) >= 0:
         return content
-    if b"\0" in content[:4]:  # as in a wide charset, whose name takes longer to look up
+    if content.find(b"\0", 0, 4) >= 0:  # as in a wide charset, whose name takes longer to look up
         return _with_mark(_narrow(content, response))
     return None
 
 
 def _text_of_stream(response: Any) -> bytes | None:
+    """Returns UNKNOWN_YET for a stream that templates may have made, the text of a file in memory that
+    has placeholders, and None for any other stream.
+    """
     content_type = _type_of(response)
     if NO_TEXT.match(content_type):
         return None
     if response.has_header("Content-Encoding") and packed_by(response) != "gzip":
-        return None  # of these only whole bodies are unpacked
+        return None  # other packings are unpacked only in responses that are no streams
     file = getattr(response, "file_to_stream", None)
     if file is not None:
         return _text_of_file(file)
-    # A stream that knows its length already was not made by templates.
-    has_length = response.has_header("Content-Length") and not content_type.startswith("text/")
-    return None if has_length else b""
+    if response.has_header("Content-Length") and not content_type.startswith("text/"):
+        return None  # a stream that knows its length already was not made by templates
+    return UNKNOWN_YET
 
 
 def _text_of_file(file: Any) -> bytes | None:
@@ -88,7 +94,9 @@ def packed_by(response: Any) -> str:
     if headers is not None and "content-encoding" not in headers:  # the fastest way to see that
         return ""
     encoding = str(response.headers.get("Content-Encoding", "")).lower()
-    return encoding if encoding in packing.UNPACKERS else ""
+    if encoding not in packing.UNPACKERS:
+        return ""
+    return encoding
 
 
 def _narrow(content: bytes, response: Any) -> bytes | None:
@@ -109,7 +117,9 @@ def _wide_charset(response: Any) -> str:
         usual_name = codecs.lookup(charset).name
     except LookupError:
         return ""
-    return charset if WIDE.match(usual_name) else ""
+    if not WIDE.match(usual_name):
+        return ""
+    return charset
 
 
 def is_json(response: Any) -> bool:
@@ -124,8 +134,9 @@ def charset_of(response: Any) -> str:
     letters.
     """
     content_type = response.get("Content-Type", "")
-    is_utf_8 = content_type.endswith("utf-8") or response.charset.lower() == "utf-8"
-    return "utf-8" if is_utf_8 else "ascii"
+    if content_type.endswith("utf-8") or response.charset.lower() == "utf-8":
+        return "utf-8"
+    return "ascii"
 
 
 def put(response: Any, content: bytes, request: HttpRequest) -> None:
@@ -133,10 +144,10 @@ def put(response: Any, content: bytes, request: HttpRequest) -> None:
     if response.streaming:  # a file in memory
         response.streaming_content = [content]
     else:
-        response.content = _sent(content, response, request)
+        content = _sent(content, response, request)
+        response.content = content
     if response.has_header("Content-Length"):
-        length = len(content) if response.streaming else len(response.content)
-        response["Content-Length"] = str(length)
+        response["Content-Length"] = str(len(content))
 
 
 def _sent(content: bytes, response: Any, request: HttpRequest) -> bytes:

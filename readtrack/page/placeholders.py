@@ -16,7 +16,7 @@ from django.db.models import Model
 from readtrack import layouts, subjects
 from readtrack.conf import cached_setting, logger
 from readtrack.hits.visitors import digest, earlier_digests
-from readtrack.reports.page_state import loaded
+from readtrack.reports.page_state import count_in_memory
 from readtrack.store import keys
 
 # The kinds of placeholders.
@@ -81,7 +81,9 @@ class Placeholder(NamedTuple):
         text of the tag and its place in the templates.
         """
         is_dot = kind in OF_DOTS
-        subject = subjects.subject_if_saved(obj) if isinstance(obj, Model) else ""
+        subject = ""
+        if isinstance(obj, Model):
+            subject = subjects.subject_if_saved(obj)
         if not subject or not _can_have(obj, is_dot=is_dot):
             if settings.DEBUG:
                 is_saved = subject != ""
@@ -94,7 +96,7 @@ class Placeholder(NamedTuple):
         if kind == PANEL:
             author = quote(subjects.author_of(obj, of_counts=True))
             subject = f"{subject}|{author}"
-        return cls(kind, subject, loaded(obj))
+        return cls(kind, subject, count_in_memory(obj))
 
     def __str__(self) -> str:
         """Returns the signed text."""
@@ -114,9 +116,13 @@ class Placeholder(NamedTuple):
 
     @property
     def _body(self) -> str:
-        stored = "" if self.stored is None else self.stored
-        language = f"@{self.language}" if self.language else ""
-        return f"{self.kind}!{self.subject}!{stored}{language}"
+        """The text that is signed."""
+        body = f"{self.kind}!{self.subject}!"
+        if self.stored is not None:
+            body += str(self.stored)
+        if self.language:
+            body += f"@{self.language}"
+        return body
 
 
 def _text_of(body: str, signature: str) -> str:
@@ -140,8 +146,8 @@ def _class_of(obj: Any) -> Any:
     return obj.__class__
 
 
-@cache  # once for each class and tag
-def _explain(model: type[Any], is_dot: bool, is_saved: bool, tag: str) -> None:  # noqa: FBT001 - keywords would slow the cache
+@cache  # once for each class and tag; with positional arguments, which are found sooner
+def _explain(model: type[Any], is_dot: bool, is_saved: bool, tag: str) -> None:  # noqa: FBT001
     """Logs why a tag shows nothing. The class is that of None if the variable is missing, too."""
     if model is type(None):
         problem = "its variable is missing, None or empty."
@@ -151,9 +157,13 @@ def _explain(model: type[Any], is_dot: bool, is_saved: bool, tag: str) -> None: 
         problem = subjects.why_not_counted(model)
     if not problem and not is_saved:
         problem = f"this {model.__name__} is not saved."
-    if problem:  # without a problem the object of a dot has nothing new
-        tag = tag or ("unread_dot" if is_dot else "view_count")
-        logger.warning("%s shows nothing: %s", tag, problem)
+    if not problem:  # the object of a dot has nothing new
+        return
+    if not tag:
+        tag = "view_count"
+        if is_dot:
+            tag = "unread_dot"
+    logger.warning("%s shows nothing: %s", tag, problem)
 
 
 class Spot(NamedTuple):
@@ -205,11 +215,14 @@ def _verified(signed_body: bytes, signature: bytes, salt: str) -> Placeholder | 
     # The signature is checked first, because the body may be anything that a visitor typed.
     if not _is_signed(body, signature, salt=salt):
         return None
-    kind, subject, number = body.split("!")
-    stored, _, language = number.partition("@")
+    kind, subject, number_and_language = body.split("!")
+    number, _, language = number_and_language.partition("@")
     if kind not in KINDS:  # nothing takes its place
         _warn_of_kind(kind)
-    return Placeholder(kind, subject, int(stored) if stored else None, language)
+    stored = None
+    if number:
+        stored = int(number)
+    return Placeholder(kind, subject, stored, language)
 
 
 def _is_signed(body: str, signature: bytes, *, salt: str) -> bool:

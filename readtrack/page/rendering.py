@@ -21,7 +21,7 @@ from readtrack.page.placeholders import (
     Placeholder,
 )
 from readtrack.reports.page_state import PageState
-from readtrack.store.read_state import strategy_of
+from readtrack.store.read_state import form_of
 
 COUNT_HTML = '<span class="readtrack-count" title="{}">{}</span>'
 
@@ -59,7 +59,9 @@ def rendered(
 
 def in_language(language: str) -> AbstractContextManager[None]:
     """Returns the context in which texts have that language, "" for the one that is active."""
-    return override(language) if language else nullcontext()
+    if not language:
+        return nullcontext()
+    return override(language)
 
 
 def _element(
@@ -79,14 +81,17 @@ def _element(
 def _count(views: int, placeholder: Placeholder) -> str:
     """Returns the HTML of a count, or of EXACT the mere number."""
     kind = placeholder.kind
-    if views < 1000 and kind != WORDS:
-        # Digits need neither the formatting of numbers nor escaping, which take longest here.
-        return str(views) if kind == EXACT else COUNT_HTML.format(views, views)
-    exact = numerals.exact(views)
+    # Few digits need neither the formatting of numbers nor escaping, which take longest here.
+    has_few_digits = views < 1000
     if kind == EXACT:
-        return exact
-    shown_text = in_words(views) if kind == WORDS else numerals.short(views)
-    return format_html(COUNT_HTML, exact, shown_text)
+        if has_few_digits:
+            return str(views)
+        return numerals.exact(views)
+    if kind == WORDS:
+        return format_html(COUNT_HTML, numerals.exact(views), in_words(views))
+    if has_few_digits:
+        return COUNT_HTML.format(views, views)
+    return format_html(COUNT_HTML, numerals.exact(views), numerals.short(views))
 
 
 def _dot(
@@ -95,7 +100,7 @@ def _dot(
     """Returns the HTML of a number of new items, or of a dot; "" without new items."""
     if not items:
         return ""
-    form = strategy_of(placeholder.subject)
+    form = form_of(placeholder.subject)
     if placeholder.kind == UNREAD and form.has_numbers:
         return render_items(items, form.most_counted)
     return render_items(0, None)

@@ -23,7 +23,8 @@ Result = TypeVar("Result")
 
 # The beginning of a placeholder whose end is in the next chunk of a stream.
 BEGUN = re.compile(
-    rb"!(?:r(?:t(?:!(?:[a-z]{1,6}(?:![^!\s]{0,4000}(?:![\da-z@-]{0,40}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z"
+    rb"!(?:r(?:t(?:!(?:[a-z]{1,6}"
+    rb"(?:![^!\s]{0,4000}(?:![\da-z@-]{0,40}(?:![\w-]{0,16})?)?)?)?)?)?)?\Z"
 )
 # Bytes that wait for the end of their `if_unread`. After them it is taken for one without an end.
 LONGEST_WAIT = 2**18
@@ -35,8 +36,11 @@ def fill(response: Any, find_reader: FindReader, *, delivery: Delivery = NO_DELI
         del response["Content-Length"]
     is_packed = contents.packed_by(response) == "gzip"
     stream = Stream(cache(find_reader), delivery=delivery, is_packed=is_packed)
-    fill_chunks = stream.afilled if response.is_async else stream.filled
-    response.streaming_content = fill_chunks(response.streaming_content)
+    chunks = response.streaming_content
+    if response.is_async:
+        response.streaming_content = stream.afilled(chunks)
+    else:
+        response.streaming_content = stream.filled(chunks)
 
 
 class Stream:
@@ -53,7 +57,9 @@ class Stream:
     ) -> None:
         """`is_packed` says that the chunks are those of gzip's data, and are to be."""
         self._waiting = b""  # the beginning of what the last chunk cut
-        self._repacker = Repacker() if is_packed else None
+        self._repacker: Repacker | None = None
+        if is_packed:
+            self._repacker = Repacker()
         # Asynchronous streams are searched in a thread that knows no tenant.
         self._salt = keys.salt(layouts.PLACEHOLDER)
         fill_in = partial(filled, find_reader=find_reader, salt=self._salt, delivery=delivery)
@@ -111,14 +117,24 @@ class Stream:
                 return start
         from_last_mark = content[max(0, content.rfind(MARK)) :]
         is_whole = from_last_mark in placeholders_in(from_last_mark, self._salt)
-        begun = None if is_whole else BEGUN.search(content)
-        return begun.start() if begun else None
+        if is_whole:
+            return None
+        begun_placeholder = BEGUN.search(content)
+        if begun_placeholder is None:
+            return None
+        return begun_placeholder.start()
 
     def _unpacked(self, chunk: bytes) -> bytes:
-        return self._repacker.unpacked(chunk) if self._repacker else chunk
+        """Returns the text of a chunk."""
+        if self._repacker is None:
+            return chunk
+        return self._repacker.unpacked(chunk)
 
     def _packed(self, chunk: bytes) -> bytes:
-        return self._repacker.packed(chunk) if self._repacker else chunk
+        """Returns text as it is sent."""
+        if self._repacker is None:
+            return chunk
+        return self._repacker.packed(chunk)
 
     def _untouched(self) -> Iterator[bytes]:
         """Yields what is sent as it is of a packed stream that is too long to be filled in."""
@@ -129,7 +145,9 @@ class Stream:
 
     def _rest(self) -> bytes:
         """Returns the content that still waits at the end."""
-        return self._waiting + (self._repacker.waiting() if self._repacker else b"")
+        if self._repacker is None:
+            return self._waiting
+        return self._waiting + self._repacker.waiting()
 
     def _last(self, chunk: bytes) -> Iterator[bytes]:
         """Yields what is left at the end."""
@@ -145,11 +163,12 @@ async def in_thread(work: Callable[..., Result], *args: Any, is_sensitive: bool)
     If it `is_sensitive`, that is Django's own thread, whose connections to SQL Django closes.
     Otherwise it is any thread, and its connections are closed here.
     """
-    run = work if is_sensitive else partial(closing, work)
-    return await sync_to_async(run, thread_sensitive=is_sensitive)(*args)
+    if is_sensitive:
+        return await sync_to_async(work)(*args)
+    return await sync_to_async(closing, thread_sensitive=False)(work, *args)
 
 
-def asked(work: Callable[[], Result]) -> Result:
+def outside_coroutine(work: Callable[[], Result]) -> Result:
     """Returns the result of work that may query SQL, which Django refuses in a coroutine.
 
     A template that an async view renders waits for another thread.

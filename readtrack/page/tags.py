@@ -19,7 +19,7 @@ from readtrack.page.placeholders import (
     OF_COUNTS,
     Placeholder,
 )
-from readtrack.page.stream import asked
+from readtrack.page.stream import outside_coroutine
 from readtrack.request import Recorder
 
 
@@ -33,7 +33,7 @@ def html_of(content: Placeholder | str | None, context: Any) -> SafeString:
     request = request_of(context)
     recorder = recorder_of(request)
     if recorder is None:
-        html = asked(partial(_filled_now, str(content), context))
+        html = outside_coroutine(partial(_filled_now, str(content), context))
         return SafeString(html)  # rendered by tags
     recorder.has_placeholders = True
     if isinstance(content, Placeholder):
@@ -57,7 +57,9 @@ def _filled_now(html: str, context: Any) -> str:
 def recorder_of(request: Any) -> Recorder | None:
     """Returns the recorder of a request whose page the middleware will fill in, else None."""
     recorder: Recorder | None = getattr(request, "readtrack", None)
-    return None if recorder is None or recorder.is_closed else recorder
+    if recorder is None or recorder.is_closed:
+        return None
+    return recorder
 
 
 def _own_language(request: Any, recorder: Recorder) -> str:
@@ -67,17 +69,9 @@ def _own_language(request: Any, recorder: Recorder) -> str:
     if not recorder.language:  # asked once in a page, and not by each of its tags
         recorder.language = getattr(request, "LANGUAGE_CODE", None) or settings.LANGUAGE_CODE
     language = get_language() or ""
-    if language == recorder.language:
+    if language == recorder.language or not LANGUAGE.fullmatch(language):
         return ""
-    return language if LANGUAGE.fullmatch(language) else ""
-
-
-def is_shared(context: Any) -> bool:
-    """Returns True for a page that is the same for everybody, and for one that the middleware does
-    not fill in.
-    """
-    recorder = recorder_of(request_of(context))
-    return recorder is None or recorder.is_shared
+    return language
 
 
 def branches(
@@ -108,12 +102,6 @@ def reader_of(context: Any) -> readers.Reader | None:
         # So that SessionMiddleware adds Vary: Cookie, for anonymous visitors too.
         request.session.accessed = True
     return visitors.reader(request, visitors.signed_in(request))
-
-
-def user_of(context: Any) -> Any:
-    """Returns the user of a template: that of the request, or without one the context's; or None."""
-    request = request_of(context)
-    return context.get("user") if request is None else getattr(request, "user", None)
 
 
 def request_of(context: Any) -> Any:

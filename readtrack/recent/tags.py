@@ -5,7 +5,7 @@ from typing import Any
 from django.apps import apps
 
 from readtrack.hits import visitors
-from readtrack.page.stream import asked
+from readtrack.page.stream import outside_coroutine
 from readtrack.page.tags import recorder_of, request_of
 from readtrack.recent import openings, reports
 from readtrack.recent.options import recent_options
@@ -35,4 +35,4 @@ def recently_viewed(context: Any, limit: int = 5, of: str = "") -> list[Any]:
         found = fail_open(openings.openings, [], visitor_id)
         return reports.objects_of(found, limit, model=model, left_out=recorder.views)
 
-    return asked(loaded)
+    return outside_coroutine(loaded)

@@ -7,11 +7,11 @@ from typing import Any
 
 from django.db.models import Model
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.hits import exclusions, readers
 from readtrack.hits.hit import Hit, refusal
 from readtrack.hits.visitors import signed_in, user_id, visitor
-from readtrack.reports.page_state import loaded, page_state
+from readtrack.reports.page_state import count_in_memory, page_state
 from readtrack.sql import row_counts
 from readtrack.store import recording, scripts, uniques
 from readtrack.store.circuit import fail_open, present_page
@@ -33,7 +33,7 @@ def views(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:
     takes another round trip. Raises TypeError for an object that has no counts.
     """
     subjects = {obj: counted_subject_of(obj) for obj in listed(objs)}
-    state = page_state(counts={subject: loaded(obj) for obj, subject in subjects.items()})
+    state = page_state(counts={subject: count_in_memory(obj) for obj, subject in subjects.items()})
     announced = _announced_views(subjects.values())
     views_by_obj: dict[AnyModel, int] = {}
     for obj, subject in subjects.items():
@@ -49,9 +49,9 @@ def _announced_views(subjects: Iterable[str]) -> Collection[str]:
     Views are recorded after the page is made, so the counts do not include them yet.
     """
     page = present_page.get()
-    request: Any = page.request if page else None
-    if not request:
+    if page is None or page.request is None:
         return ()
+    request = page.request
     announced = tuple(subject for subject in subjects if subject in request.readtrack.views)
     if not announced:
         return ()
@@ -83,9 +83,13 @@ def stored_visitors(subjects: Mapping[AnyModel, str]) -> dict[str, int]:
 
     `subjects` has the subjects by object. Reads the numbers that the objects were not loaded with.
     """
-    loaded_counts = {subject: loaded(obj, "visitor_count") for obj, subject in subjects.items()}
-    stored = {subject: count or 0 for subject, count in loaded_counts.items()}
-    not_loaded = [subject for subject, count in loaded_counts.items() if count is None]
+    stored: dict[str, int] = {}
+    not_loaded: list[str] = []
+    for obj, subject in subjects.items():
+        count = count_in_memory(obj, "visitor_count")
+        stored[subject] = count or 0
+        if count is None:
+            not_loaded.append(subject)
     for subject, counts in row_counts.by_subject(not_loaded).items():
         stored[subject] = counts.visitors
     return stored
@@ -116,10 +120,9 @@ def has_seen(user: Any, obj: Model, *, at: datetime | None = None) -> bool:
     subject = subject_of(obj)
     number = readers.number_of(readers.reader_or_none(user.pk))
     strategy = uniques.strategy_of(subject)
-    now = buckets.now()
-    first_day = now - (strategy.covers_days - 1) * buckets.DAY
-    day = local_time.local_day_bucket(buckets.now(at))
-    if at is not None and day not in map(buckets.day_bucket, local_time.local_days(first_day, now)):
+    known_days = [*map(buckets.day_bucket, strategy.known_days())]
+    day = buckets.local_day_bucket(buckets.now(at))
+    if at is not None and day not in known_days:
         raise uniques.UniquesError(
             f"The strategy {strategy.name!r} does not know who viewed what on {day}."
         )

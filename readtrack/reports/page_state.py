@@ -54,8 +54,8 @@ class PageQuestion:
         self._totals = [counters.totals(portion) for portion in scripts.parted(self._stored)]
         self._unread: list[scripts.Call[dict[str, int]]] = []
         if reader is not None:
-            self._unread = read_state.unread(reader, dots)
-        self._published: list[scripts.Call[dict[str, int]]] | None = None
+            self._unread = read_state.unread_calls(reader, dots)
+        self._published: list[scripts.Call[dict[str, int]]] | None = None  # None: not asked for
         if has_times and reader is not None:
             self._published = read_state.last_published(dots)
 
@@ -84,7 +84,9 @@ class PageQuestion:
         if a total is unsettled.
         """
         views = _merged_views(self._stored, _joined(self._totals))
-        published = None if self._published is None else _joined(self._published)
+        published = None
+        if self._published is not None:
+            published = _joined(self._published)
         return PageState(views, _highest(self._unread), [], published)
 
 
@@ -131,17 +133,19 @@ def _highest(calls: Iterable[scripts.Call[dict[str, int]]]) -> dict[str, int]:
     return highest
 
 
-def loaded(obj: Any, name: str = "view_count") -> int | None:
-    """Returns the stored count that the object was loaded with.
+def count_in_memory(obj: Any, field_name: str = "view_count") -> int | None:
+    """Returns the count that the object holds, without a query.
 
-    Returns None if the field is deferred, or if the object does not have the columns of Tracked.
+    Returns None if the field is deferred, if the site assigned something that is no count, or if
+    the object is not Tracked.
     """
     if not isinstance(obj, Tracked):
         return None
-    count = obj.__dict__.get(name)
+    count = obj.__dict__.get(field_name)
     # The site may have assigned anything, such as an F() expression.
-    is_count = isinstance(count, int) and count >= 0
-    return count if is_count else None
+    if not isinstance(count, int) or count < 0:
+        return None
+    return count
 
 
 def is_sound(tag: str) -> bool:

@@ -22,11 +22,12 @@ class ScriptConfig(PartConfig):
     name = "readtrack.script"
     label = "readtrack_script"
     verbose_name = _("Script of pages")
+    uses = ("readtrack.networks",)
     setting = "SCRIPT"
     setting_about = (
         '"name": that of the script and of the address that it calls, below that of'
-        ' `readtrack.urls` ("page.js"); "count_by": who counts a page with the script, "either" (the'
-        ' first, the default), "server" or "script"; "reads": a dot goes out when the page is'
+        ' `readtrack.urls` ("page.js"); "count_by": who counts a page with the script, "either"'
+        ' (the first, the default), "server" or "script"; "reads": a dot goes out when the page is'
         ' "shown" (the default), or its marked text really "read"; "shared_paths": regular'
         " expressions of paths, as the URLconf sees them, whose pages are the same for everybody"
     )

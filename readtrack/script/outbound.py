@@ -7,6 +7,7 @@ from django.core.signing import BadSignature, Signer
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -64,9 +65,14 @@ def follow(request: HttpRequest, signed: str) -> HttpResponse:
     except (BadSignature, TypeError, ValueError):
         return errors.not_our_link()
     if not is_web(url):
-        return errors.no_web_page()
+        return _no_web_page()
     recorder = getattr(request, "readtrack", None)
     # A link may outlive its stage, because the site has changed the stages since.
     if recorder is not None and request.method == "GET" and stage in parts.stages():
         recorder.steps[subject, stage] = None
     return HttpResponseRedirect(url, headers={"X-Robots-Tag": "noindex, nofollow"})
+
+
+def _no_web_page() -> HttpResponse:
+    message = gettext("This link leads to no web page.")
+    return HttpResponse(message, status=400, content_type="text/plain")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from readtrack import buckets
 from readtrack.conf import conf
 from readtrack.hits.hit import Hit
-from readtrack.hits.stages import BINS, ENGAGED, READ
+from readtrack.hits.stages import BINS, ENGAGED, READS, STAGES, StageName
 from readtrack.script import keys
 from readtrack.store import keys as core_keys
 from readtrack.store import recording
@@ -25,6 +25,8 @@ WORDS_A_MINUTE = 238
 SHARE = 0.85  # the share of the reading time after which a text counts as read
 LEAST = 5  # seconds that any text takes
 TEXTS = 10_000  # texts whose number of words a process remembers
+# The stages that a report on a text may have reached beyond engagement.
+LATER_STAGES = tuple(STAGES)[tuple(STAGES).index(ENGAGED) + 1 :]
 _counts: dict[int, int] = {}  # numbers of words, by the hash of the text
 
 # Letters of scripts without spaces, and how many of them make a word, as ICU's dictionaries divide
@@ -34,7 +36,10 @@ UNSPACED = (
     (re.compile("[\u3040-\u30ff\u31f0-\u31ff]"), 1.9),
     (re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"), 4.5),
 )
-BREAK = r"\s!-&(-+/:-@\[-^`{-~\u00a1-\u00bf\u2010-\u2018\u201a-\u206f\u3000-\u303f\uff01-\uff0f\uff1a-\uff20-"
+BREAK = (
+    r"\s!-&(-+/:-@\[-^`{-~\u00a1-\u00bf\u2010-\u2018\u201a-\u206f\u3000-\u303f"
+    r"\uff01-\uff0f\uff1a-\uff20-"
+)
 WORD = re.compile(rf"\w[^{BREAK}]*")
 # Each of these takes time in proportion to the text, whatever a visitor has typed.
 TAG = re.compile(r"<[^<>]*>")
@@ -48,12 +53,17 @@ class Reading(NamedTuple):
     subject: str
     least: int  # the shortest time in which the text can be read (seconds)
     seconds: int  # how long the page was visible, in focus and in use
-    is_read: bool
+    stage: StageName  # the last stage that was reached: ENGAGED, or a later one
+
+    @property
+    def is_read(self) -> bool:
+        """True if the text was read to its end, in the time that it takes."""
+        return self.stage == READS
 
     def call(self, hit: Hit) -> Call[list[Step]]:
         """Returns the call that counts how far the visitor has read the text.
 
-        The result are the stages, ENGAGED and READ, that are new.
+        The result are the stages that are new: ENGAGED and later ones.
         """
         subject = self.subject
         identities = hit.visitor.identities
@@ -77,8 +87,9 @@ class Reading(NamedTuple):
             conf.WINDOW + self.least,  # longer than a window, so that long texts can be read
             view_weight(),
             len(identities),
-            int(self.is_read),
-            READ,
+            _number_of(self.stage),
+            len(LATER_STAGES),
+            *LATER_STAGES,
             ENGAGED,
         )
         arguments += [str(seconds) for seconds in BINS if seconds <= self.seconds]
@@ -86,8 +97,13 @@ class Reading(NamedTuple):
 
     def _new_stages(self, answer: Sequence[int]) -> list[Step]:
         """Returns the stages that are new by the answer of reading.lua."""
-        is_new_of_stage = zip((ENGAGED, READ), answer, strict=True)
+        is_new_of_stage = zip((ENGAGED, *LATER_STAGES), answer, strict=True)
         return [(self.subject, stage) for stage, is_new in is_new_of_stage if is_new]
+
+
+def _number_of(stage: StageName) -> int:
+    """Returns how many of the later stages a text has reached whose last one is this stage."""
+    return 0 if stage == ENGAGED else LATER_STAGES.index(stage) + 1
 
 
 def words(html: str) -> int:

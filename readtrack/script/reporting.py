@@ -1,16 +1,20 @@
 """Which views and reads of a page are left to its script."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from django.http import HttpRequest
 
-from readtrack.hits import networks, origins
+from readtrack import parts
 from readtrack.hits.visitors import Visitor
 from readtrack.page.placeholders import PAGE, PAGE_MARK, TEXT_MARK, Placeholder, placeholders_in
 from readtrack.page.rendering import Delivery
 from readtrack.page.reporting import NamedPage, Reporting
 from readtrack.reports.page_state import PageState
 from readtrack.script import options, rendering, shown
+
+# Values of Sec-Fetch-Site.
+OTHER_SITES = frozenset({"same-site", "cross-site"})
 
 
 class ScriptReporting(Reporting):
@@ -42,7 +46,7 @@ class ScriptReporting(Reporting):
         """
         if options.count_by() == "server":
             return False
-        return is_shared or origins.may_be_ahead(request.META)
+        return is_shared or _may_be_ahead(request.META)
 
     def takes_views(self) -> bool:
         return options.count_by() == "script"
@@ -56,7 +60,7 @@ class ScriptReporting(Reporting):
         A report on the page's text needs no such word: an engaged view is seen by itself. From a
         doubtful network only an engaged view is seen, unless the user is signed in.
         """
-        return visitor.kind == "user" or not networks.is_doubtful(request.META)
+        return visitor.kind == "user" or not _is_from_doubtful_network(request)
 
     def explanation(self, *, is_reported_later: bool) -> str:
         return "left to the script" if is_reported_later else "no script"
@@ -69,3 +73,30 @@ class ScriptReporting(Reporting):
         delivery: Delivery,
     ) -> dict[bytes, str]:
         return rendering.rendered(html_by_text, placeholders, state, delivery)
+
+
+def _is_from_doubtful_network(request: HttpRequest) -> bool:
+    """Returns True if a part knows that programs run in the network of the request."""
+    if not parts.is_installed("readtrack.networks"):
+        return False
+    from readtrack.networks import lookup
+
+    return lookup.is_doubtful(request.META)
+
+
+def _may_be_ahead(meta: Mapping[str, Any]) -> bool:
+    """Returns True for a page that JavaScript fetches, perhaps before anybody opens it.
+
+    A service worker, Unpoly, swup and htmx 4 do so without saying so. htmx before 4 and Turbo say
+    it of each request that is ahead. Of the answers to their other requests they may show a part
+    without the page's script, so these are not left to the script.
+    """
+    if meta.get("HTTP_SEC_FETCH_DEST") != "empty":
+        return False
+    # A trusted front end on another origin does not run the page's script. But a service worker
+    # that passes a navigation on sends the Sec-Fetch-Site of the navigation, which may be another.
+    is_navigation = meta.get("HTTP_SEC_FETCH_MODE") == "navigate"
+    if meta.get("HTTP_SEC_FETCH_SITE") in OTHER_SITES and not is_navigation:
+        return False
+    is_htmx_before_4 = "HTTP_HX_REQUEST" in meta and "HTTP_HX_REQUEST_TYPE" not in meta
+    return not (is_htmx_before_4 or "HTTP_TURBO_FRAME" in meta)

@@ -10,7 +10,6 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from readtrack import buckets
-from readtrack.conf import conf
 from readtrack.hits import hit, visitors
 from readtrack.script import keys
 from readtrack.script.honeypot import is_current
@@ -103,7 +102,7 @@ def mark_robots(visitor_ids: Iterable[str]) -> None:
     Their rates become `ROBOT`, beyond every limit. After ROBOTS new marks in an hour, divided
     among the partitions, only known robots are marked again. Raises redis.RedisError.
     """
-    most_in_partition = max(1, ROBOTS // conf.PARTITIONS)
+    most_in_partition = max(1, ROBOTS // len(core_keys.tags()))
     arguments = [core_keys.ROBOT, core_keys.DAY, most_in_partition, keys.robots.ttl]
     calls = []
     for tag, ids in core_keys.by_tag(visitor_ids).items():

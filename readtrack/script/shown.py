@@ -19,6 +19,7 @@ from django.utils.translation import get_language
 
 from readtrack import layouts
 from readtrack.conf import cached_setting, conf
+from readtrack.hits.stages import ENGAGED, READS
 from readtrack.page.reporting import NamedPage
 from readtrack.request import Recorder
 from readtrack.script import additions
@@ -170,7 +171,7 @@ def reading(state: str, text: Sequence[Any], *, made: int) -> Reading | None:
     seconds = max(0, min(int(report["seconds"]), seconds_since))
     least = least_seconds(number_of_words)
     is_read = report["is_read"] == "1" and seconds >= least
-    return Reading(subject, least, seconds, is_read)
+    return Reading(subject, least, seconds, READS if is_read else ENGAGED)
 
 
 def page_of(token: str, *, max_age: int | None = None) -> TokenPage | None:

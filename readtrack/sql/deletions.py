@@ -12,7 +12,6 @@ from readtrack.models import FlushRun, Reset
 from readtrack.sql import archive, databases
 from readtrack.store import clock, keys, removal, resetting, scripts
 from readtrack.store.circuit import fail_open
-from readtrack.store.scripts import Call
 from readtrack.subjects import subject_column
 
 LOWERED = "lowered:"  # begins the names of subjects of which counts were taken back
@@ -62,10 +61,10 @@ def times_of_lowering(subjects: Iterable[str]) -> dict[str, int]:
 
 def times_of_resets(subjects: Iterable[str]) -> dict[str, int]:
     """Returns when the subjects were last reset, or their rows deleted (µs), by subject."""
-    columns = {subject_column(subject): subject for subject in subjects}
-    rows = databases.having(databases.rows(Reset), "subject", [*columns])
+    subject_by_column = {subject_column(subject): subject for subject in subjects}
+    rows = databases.having(databases.rows(Reset), "subject", [*subject_by_column])
     times = rows.values_list("subject", "redis_time")
-    return {columns[column]: time for column, time in times}
+    return {subject_by_column[column]: time for column, time in times}
 
 
 def _latest_time(subjects: Sequence[str]) -> int:
@@ -84,10 +83,9 @@ def _latest_time(subjects: Sequence[str]) -> int:
 def make_way(subject: str) -> None:
     """Removes from Redis what it still has of a deleted row, because a new row gets its key.
 
-    Raises redis.RedisError or django.db.Error.
+    Redis is told of the deletion by that, so that no flush takes the first views of the new row for
+    those of the old one. Raises redis.RedisError or django.db.Error.
     """
-    if not scripts.run(Call("EXISTS", [keys.total(subject)], (), int)):
-        return
     rows = databases.rows(Reset).filter(subject=subject_column(subject), is_deletion=True)
     time = rows.values_list("redis_time", flat=True).first()
     if time is not None:

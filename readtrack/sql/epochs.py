@@ -23,14 +23,14 @@ LOCK = 0  # origin of the row of KnownEpoch that is for no list: writers of hist
 class SqlEpoch:
     """The newest epochs that SQL knows of some partitions, for the time of one flush."""
 
-    def __init__(self, part: str = "") -> None:
-        """Takes all partitions, or a part of them: "2/8" is every eighth from the second one on."""
+    def __init__(self, share: str = "") -> None:
+        """Takes all partitions, or a share: "2/8" is every eighth from the second one on."""
         first = 1
         step = 1
-        if part:
-            first, step = map(int, part.split("/"))
+        if share:
+            first, step = map(int, share.split("/"))
         self.tags = keys.tags()[first - 1 :: step]
-        # Of several flushes of parts, the one with the first partition does what concerns all of
+        # Of several flushes of shares, the one with the first partition does what concerns all of
         # them.
         self.has_first = first == 1
         self.silent: dict[str, Exception] = {}  # partitions that are left out, and why

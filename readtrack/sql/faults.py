@@ -71,15 +71,17 @@ class Faults:
             by_label[label_in(subject)].append(subject)
         failed: set[str] = set()
         for label, group in by_label.items():
-            is_tried = error_of_all is not None and len(group) == len(subjects)
-            error = error_of_all if is_tried else self._try_model(label, group, write)
+            error = error_of_all
+            if error is None or len(by_label) > 1:  # this group was not tried by itself yet
+                error = self._try_model(label, group, write)
             if error is not None:
                 failed |= self._divide(group, write, error)
         return failed
 
     def _try_model(self, label: str, subjects: Subjects, write: Write) -> Exception | None:
-        """Returns the error by which the model with that label was given up, or by which the write
-        of its subjects fails; None if it does not fail.
+        """Tries to write the subjects of the model `label`, unless the model was given up.
+
+        Returns the error, None if they are written.
         """
         return self._given_up.get(label) or _try_write(write, subjects)
 

@@ -84,75 +84,76 @@ def _insert_missing(
     return to_raise
 
 
-def _is_less(row: RowCounts, new: RowCounts) -> bool:
-    """Returns True if any count of the row is lower than the new one."""
-    return row.views < new.views or row.visitors < new.visitors
+def _is_less(row: RowCounts, snapshot: RowCounts) -> bool:
+    """Returns True if any count of the row is lower than that of the snapshot."""
+    return row.views < snapshot.views or row.visitors < snapshot.visitors
 
 
-def _raise(table: type[Model], new: Mapping[Any, RowCounts]) -> dict[Any, bool]:
-    """Raises the rows of the table that store less than `new` and are not locked.
+def _raise(table: type[Model], snapshots: Mapping[Any, RowCounts]) -> dict[Any, bool]:
+    """Raises the rows of the table that store less than their snapshots and are not locked.
 
-    `new` has the counts by primary key. Returns the raised rows by primary key: True for a row that
-    has more views than `new` has, and was raised because it had fewer visitors.
+    `snapshots` has the live counts by primary key. Returns the raised rows by primary key, each
+    with whether it is ahead: it has more views than its snapshot, and had fewer visitors.
     """
     connection = databases.of(table)
-    keys = databases.prepared(table, new)
-    if not keys.originals:
+    prepared = databases.prepared(table, snapshots)
+    if not prepared.originals:
         return {}
     fields: list[Any] = [table._meta.pk, *map(table._meta.get_field, COUNTS)]
     pk, views, visitors = (connection.ops.quote_name(field.column) for field in fields)
     columns = {"pk": pk, "views": views, "visitors": visitors}
     if vendors.vendor_of(connection).has_arrays:
-        return _raise_together(table, new, keys, columns)
-    return _raise_each(table, new, keys, columns)
+        return _raise_together(table, snapshots, prepared, columns)
+    return _raise_each(table, snapshots, prepared, columns)
 
 
 def _raise_together(
     table: type[Model],
-    new: Mapping[Any, RowCounts],
-    keys: databases.PreparedKeys,
+    snapshots: Mapping[Any, RowCounts],
+    prepared: databases.PreparedKeys,
     columns: Mapping[str, str],
 ) -> dict[Any, bool]:
-    """Does what `_raise` does by one statement, which takes the counts as arrays."""
-    originals = keys.originals
-    counts = [new[key] for key in originals.values()]
-    key_array = databases.array([*originals])
+    """Raises the rows by one statement, which takes the counts as arrays. Returns what `_raise`
+    returns.
+    """
+    pk_by_value = prepared.originals  # primary keys by the values that the database has for them
+    counts = [snapshots[pk] for pk in pk_by_value.values()]
+    values = databases.array([*pk_by_value])
     views = databases.array([row.views for row in counts])
     visitors = databases.array([row.visitors for row in counts])
-    statement = databases.statement(table, "raise_counts", pk_type=keys.array_type, **columns)
+    statement = databases.statement(table, "raise_counts", pk_type=prepared.array_type, **columns)
     with databases.of(table).cursor() as cursor:
-        cursor.execute(statement, [key_array, views, visitors, key_array, len(originals)])
-        raised_keys, keys_ahead = cursor.fetchone()
-    if raised_keys is None:  # the statement's short answer if it raised all of them
-        raised_keys = originals
-    is_ahead = dict.fromkeys((originals[key] for key in raised_keys), False)
-    for key in keys_ahead or ():
-        is_ahead[originals[key]] = True
-    return is_ahead
+        cursor.execute(statement, [values, views, visitors, values, len(pk_by_value)])
+        raised_values, values_ahead = cursor.fetchone()
+    if raised_values is None:  # the statement's short answer if it raised all of them
+        raised_values = pk_by_value
+    is_ahead_by_pk = {pk_by_value[value]: False for value in raised_values}
+    for value in values_ahead or ():
+        is_ahead_by_pk[pk_by_value[value]] = True
+    return is_ahead_by_pk
 
 
 def _raise_each(
     table: type[Model],
-    new: Mapping[Any, RowCounts],
-    keys: databases.PreparedKeys,
+    snapshots: Mapping[Any, RowCounts],
+    prepared: databases.PreparedKeys,
     columns: Mapping[str, str],
 ) -> dict[Any, bool]:
-    """Does what `_raise` does with a statement for each row."""
+    """Raises each row by a statement of its own, all in one transaction, as `_raise` does."""
     connection = databases.of(table)
-    rows = stored(table, list(new))
-    lower_rows = {key: row for key, row in rows.items() if _is_less(row, new[key])}
+    rows = stored(table, list(snapshots))
+    lower_pks = [pk for pk, row in rows.items() if _is_less(row, snapshots[pk])]
     statement = databases.statement(table, "raise_counts", **columns)
     with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:
-        unlocked = _unlocked(table, lower_rows)
-        raised = {key: row for key, row in lower_rows.items() if key in unlocked}
-        changes = [
-            {"pk": value, "views": new[key].views, "visitors": new[key].visitors}
-            for value, key in keys.originals.items()
-            if key in raised
-        ]
+        unlocked_pks = _unlocked(table, lower_pks)
+        changes = []
+        for value, pk in prepared.originals.items():
+            if pk in unlocked_pks:
+                new = snapshots[pk]
+                changes.append({"pk": value, "views": new.views, "visitors": new.visitors})
         if changes:
             cursor.executemany(statement, changes)
-    return {key: row.views > new[key].views for key, row in raised.items()}
+    return {pk: rows[pk].views > snapshots[pk].views for pk in lower_pks if pk in unlocked_pks}
 
 
 def _unlocked(table: type[Model], keys: Collection[Any]) -> set[Any]:

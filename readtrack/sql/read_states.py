@@ -80,10 +80,11 @@ def _joined(row: ReadState, copy: Copy) -> Copy:
     """Returns the copy, joined with the row if that is of the same publication."""
     stored = _copy(row)
     copy = copy._replace(changed="")
-    is_same_layout = stored.family == copy.family and row.tag == keys.tag(copy.subject)
-    if stored.published < copy.published or not is_same_layout or stored.state == copy.state:
+    is_of_same_publication = stored.published == copy.published
+    has_same_numbers = stored.family == copy.family and row.tag == keys.tag(copy.subject)
+    if not (is_of_same_publication and has_same_numbers) or stored.state == copy.state:
         return copy
-    form = read_state.strategy_of(copy.subject)
+    form = read_state.form_of(copy.subject)
     return copy._replace(state=form.joined(stored.state, copy.state))
 
 
@@ -130,7 +131,7 @@ def has_copies() -> bool:
     """Returns True if SQL has copies of read state. Raises django.db.Error."""
     if databases.rows(ReadState).exists() or reader_numbers.exist():
         return True
-    return any(own_keys.exist() for own_keys in of_parts.all_keys())
+    return any(keys_of_part.exist() for keys_of_part in of_parts.all_keys())
 
 
 def is_lost(*, has_begun: bool) -> bool:
@@ -149,32 +150,37 @@ def ensure_begun() -> None:
 
 
 def delete(subjects: Sequence[str]) -> None:
-    """Deletes what SQL has about the read state of these subjects. Raises django.db.Error."""
+    """Deletes what SQL has about the read state of `subjects`. Raises django.db.Error."""
     subject_tables.delete(subjects, kept_with="read state")
-    for own_keys in of_parts.all_keys():
-        own_keys.delete(subjects)
+    for keys_of_part in of_parts.all_keys():
+        keys_of_part.delete(subjects)
 
 
-def restore(tag: str, *, token: str) -> int | None:
+def restore(tag: str, *, restoration_id: str) -> int | None:
     """Gives the Redis of a partition the read state that SQL has, and the ordinals of readers.
 
-    `token` is that of `copies.begin_restoring`. Returns the number of categories; None if Redis has
-    another token. Raises redis.RedisError or django.db.Error.
+    `restoration_id` is what `copies.begin_restoring` returned. Returns the number of categories;
+    None if Redis has another restoration. Raises redis.RedisError or django.db.Error.
     """
-    copies.forget_ordinals(tag, token=token)
+    copies.forget_ordinals(tag, restoration_id=restoration_id)
     number_of_categories = 0
     # No ordinal that SQL knows, or that its copies have, is given to a new reader.
     following = reader_numbers.following(tag)
-    for rows in _in_portions(tag):
-        number_of_categories += len(rows)
-        for family, group in keys.by_tag(rows, lambda row: row.family).items():
-            form = read_state.strategy_of(group[0].subject)
+    for portion in _in_portions(tag):
+        number_of_categories += len(portion)
+        copies_by_family: dict[str, list[Copy]] = {}
+        for copy in portion:
+            copies_by_family.setdefault(copy.family, []).append(copy)
+        for family, group in copies_by_family.items():
             if family in copies.FAMILIES_BY_ORDINAL:
+                form = copies.FORM_BY_FAMILY[family]
                 following = max(following, *(form.capacity(copy.state) for copy in group))
-            if not copies.restore(group, token=token):
+            if not copies.restore(group, restoration_id=restoration_id):
                 return None
     for numbers in reader_numbers.portions(tag):
-        if not copies.restore_readers(tag, numbers, following=following, token=token):
+        if not copies.restore_readers(
+            tag, numbers, following=following, restoration_id=restoration_id
+        ):
             return None
     return number_of_categories
 
@@ -190,10 +196,10 @@ def _in_portions(tag: str) -> Iterator[list[Copy]]:
 
 def _is_usable(row: ReadState, tag: str) -> bool:
     """Returns True if the copy has the form that the site uses, and the category is in the
-    partition with that tag.
+    partition `tag`.
     """
     row_of_keys = copies.ROW_BY_FAMILY.get(row.family)
-    is_in_use = row_of_keys is read_state.strategy_of(row.full_subject).key()
+    is_in_use = row_of_keys is read_state.form_of(row.full_subject).key()
     return is_in_use and keys.tag(row.full_subject) == tag
 
 
@@ -219,7 +225,7 @@ def erase(
 
     `name` is the user's name as a reader, `number` the number where numbers are user ids, and
     `ordinals` are those that Redis knows, by the tags of the partitions. With `is_dry_run` nothing
-    is changed. `progress` is called with numbers of copies. Raises django.db.Error.
+    is changed. `progress` is told the number of copies. Raises django.db.Error.
     """
     ordinal_by_tag = {**reader_numbers.of(name), **ordinals}
     cleared = 0
@@ -232,23 +238,28 @@ def erase(
                 number_in_row = number
                 if row.family in copies.FAMILIES_BY_ORDINAL:
                     number_in_row = ordinal_by_tag.get(row.tag)
-                without = _without(row, number_in_row)
-                if without is None:
+                state_without_user = _state_without(row, number_in_row)
+                if state_without_user is None:
                     continue
                 cleared += 1
                 if not is_dry_run:
-                    rows.filter(pk=row.pk).update(state=zlib.compress(without, COMPRESSION))
+                    state = zlib.compress(state_without_user, COMPRESSION)
+                    rows.filter(pk=row.pk).update(state=state)
         progress(len(portion))
     if not is_dry_run:
         reader_numbers.retire_reader(name, ordinals)
     return cleared
 
 
-def _without(row: ReadState, number: int | None) -> bytes | None:
-    """Returns the state without the reader with that number; None if the reader is not in it."""
+def _state_without(row: ReadState, number: int | None) -> bytes | None:
+    """Returns the state without the reader with the number `number`; None if the reader is not in
+    it.
+    """
     form = copies.FORM_BY_FAMILY.get(row.family)
     if form is None or number is None:
         return None
     state = _copy(row).state
-    without = form.cleared(state, number)
-    return None if without == state else without
+    state_without_reader = form.cleared(state, number)
+    if state_without_reader == state:
+        return None
+    return state_without_reader

@@ -116,9 +116,11 @@ def move(model: type[Model], rows: "QuerySet[Any]", **renamed: Any) -> None:
     key_columns = _quoted_columns(model, columns.keys)
     value_columns = _quoted_columns(model, columns.values)
     on_conflict = vendors.vendor_of(connection).raise_on_conflict(table, key_columns, value_columns)
-    # With a WHERE, without which SQLite takes ON CONFLICT for a part of the SELECT.
+    all_columns = ", ".join([*key_columns, *value_columns])
+    # With a WHERE, without which SQLite takes ON CONFLICT for a part of the SELECT. All names are
+    # quoted.
     statement = (
-        f"INSERT INTO {table} ({', '.join([*key_columns, *value_columns])})"  # noqa: S608 - quoted names
+        f"INSERT INTO {table} ({all_columns})"  # noqa: S608
         f" SELECT * FROM ({select}) AS renamed WHERE 1 = 1 {on_conflict}"
     )
     with connection.cursor() as cursor:

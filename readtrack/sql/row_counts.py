@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
 from typing import Any, NamedTuple
 
-from django.db import Error, connections
-from django.db.models import CharField, F, IntegerField, Model, Q, QuerySet
-from django.db.models.functions import Cast
+from django.db import Error
+from django.db.models import Model, Q, QuerySet
 
-from readtrack import row_security
 from readtrack.models import SubjectCount, Tracked
 from readtrack.models.rows import past_caches
 from readtrack.models.tracked import COUNTS
@@ -36,12 +34,16 @@ def rows_with_counts(model: type[Model], rows: "QuerySet[Any] | None" = None) ->
     """
     if not issubclass(model, Tracked):
         return SubjectCount.objects.filter(subject__startswith=f"{label_of(model)}:")
-    return past_caches(model._default_manager.all() if rows is None else rows)
+    if rows is None:
+        rows = model._default_manager.all()
+    return past_caches(rows)
 
 
 def table_of(model: type[Model]) -> type[Model]:
     """Returns the model whose table holds the counts."""
-    return model if issubclass(model, Tracked) else SubjectCount
+    if issubclass(model, Tracked):
+        return model
+    return SubjectCount
 
 
 def keys_of(model: type[Model], pks: Iterable[Any]) -> list[Any]:
@@ -85,22 +87,6 @@ def stored_of_any(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts
     return {**stored_of_any(model, pks[:half]), **stored_of_any(model, pks[half:])}
 
 
-def missing(subjects: Iterable[str]) -> set[str]:
-    """Returns those of the subjects that have no row.
-
-    It leaves out subjects of models that this site does not count, because an app may come back,
-    and those of models whose rows may only be hidden.
-    """
-    without_row: set[str] = set()
-    for model, rows in subjects_by_model(subjects).items():
-        with databases.site_transaction(databases.of(model)):
-            existing = stored(model, list(rows))
-        not_found = [subject for pk, subject in rows.items() if pk not in existing]
-        if not_found and not row_security.refusal(model):
-            without_row.update(not_found)
-    return without_row
-
-
 def _own_counts(rows: "QuerySet[Any]") -> dict[Any, RowCounts]:
     """Returns the counts in the rows themselves."""
     return {
@@ -139,81 +125,21 @@ def by_subject(subjects: Iterable[str]) -> dict[str, RowCounts]:
     """
     counts: dict[str, RowCounts] = {}
     subject_by_column: dict[str, str] = {}  # subjects whose counts are in SubjectCount
-    for model, rows in subjects_by_model(subjects).items():
+    for model, subjects_by_pk in subjects_by_model(subjects).items():
         if issubclass(model, Tracked):
-            for pk, row in stored(model, list(rows)).items():
-                counts[rows[pk]] = row
+            for pk, row in stored(model, list(subjects_by_pk)).items():
+                counts[subjects_by_pk[pk]] = row
         else:
-            for subject in rows.values():
+            for subject in subjects_by_pk.values():
                 subject_by_column[subject_column(subject)] = subject
     for column, row in stored(SubjectCount, list(subject_by_column)).items():
         counts[subject_by_column[column]] = row
     return counts
 
 
-def highest(model: type[Model], limit: int) -> list[tuple[str, RowCounts]]:
-    """Returns the subjects with the most stored views, and their counts, most viewed first.
-
-    The subjects are as columns have them, which cut long subjects.
-    """
-    best = most_viewed_first(rows_with_counts(model)).values_list("pk", *COUNTS)[:limit]
-    subjects = []
-    for pk, views, visitors in best:
-        column = pk  # in SubjectCount the primary key is the subject
-        if issubclass(model, Tracked):
-            column = subject_column(subject_of_row(model, pk))
-        subjects.append((column, RowCounts(views, visitors)))
-    return subjects
-
-
 def most_viewed_first(rows: "QuerySet[Any]") -> "QuerySet[Any]":
     """Returns those of the rows that have views, most viewed first."""
     return rows.filter(view_count__gt=0).order_by("-view_count", "-pk")
-
-
-def stored_views(querysets: "Sequence[QuerySet[Any]]") -> dict[type[Model], dict[str, int]]:
-    """Returns the stored views of the rows of each queryset, by model and then by subject.
-
-    The querysets are of different Tracked models. Each model has FEW rows at most, most viewed
-    first. Makes one query in each database.
-    """
-    views_by_model: dict[type[Model], dict[str, int]] = {
-        queryset.model: {} for queryset in querysets
-    }
-    for alias in {queryset.db for queryset in querysets}:
-        in_database = [queryset for queryset in querysets if queryset.db == alias]
-        statement, parameters = _highest_of_each(in_database, alias)
-        with connections[alias].cursor() as cursor:
-            cursor.execute(statement, parameters)
-            for number, pk, views in cursor.fetchall():
-                model = in_database[number].model
-                views_by_model[model][_subject_of_text(model, pk)] = views
-    return views_by_model
-
-
-def _highest_of_each(querysets: "Sequence[QuerySet[Any]]", alias: str) -> tuple[str, list[Any]]:
-    """Returns the SQL statement for the most viewed rows of each queryset, and its parameters.
-
-    Its rows have the index of the queryset, the primary key as text, and the views.
-    """
-    selects: list[str] = []
-    parameters: list[Any] = []
-    for number, queryset in enumerate(querysets):
-        rows = queryset.annotate(tracked_pk=Cast("pk", CharField()), tracked_views=F("view_count"))
-        best = rows.order_by("-view_count", "-pk").values_list("tracked_pk", "tracked_views")[:FEW]
-        compiler = best.query.get_compiler(using=alias, elide_empty=False)
-        statement, parameters_of_queryset = compiler.as_sql()
-        # By hand, because Django's union() takes no slices on SQLite, which needs the subquery.
-        selects.append(f"SELECT {number}, tracked_pk, tracked_views FROM ({statement}) AS part")  # noqa: S608
-        parameters += parameters_of_queryset
-    return " UNION ALL ".join(selects), parameters
-
-
-def _subject_of_text(model: type[Model], pk: str) -> str:
-    """Returns the subject of the row whose primary key SQL writes as this text."""
-    if isinstance(model._meta.pk, IntegerField):  # a short cut, because there are thousands of rows
-        return f"{label_of(model)}:{pk}"
-    return subject_of_row(model, model._meta.pk.to_python(pk))
 
 
 def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, RowCounts]]:
@@ -232,22 +158,22 @@ def most_viewed(queryset: "QuerySet[Any]", limit: int) -> list[tuple[Any, RowCou
         pks = [*queryset.order_by().values_list("pk", flat=True)[: FEW + 1]]
         if len(pks) <= FEW:
             return _most_viewed_of(queryset, pks, limit=limit)
-    best: list[tuple[Any, RowCounts]] = []
+    rows_with_counts_of_model: list[tuple[Any, RowCounts]] = []
     for counts_by_subject in _portions_of_counts(queryset.model):
-        rows = _rows_of_subjects(queryset, counts_by_subject)
+        row_by_subject = _rows_of_subjects(queryset, counts_by_subject)
         for subject, counts in counts_by_subject.items():
-            if subject in rows:
-                best.append((rows[subject], counts))
-        if len(best) >= limit:
+            if subject in row_by_subject:
+                rows_with_counts_of_model.append((row_by_subject[subject], counts))
+        if len(rows_with_counts_of_model) >= limit:
             break
-    return best[:limit]
+    return rows_with_counts_of_model[:limit]
 
 
 def _rows_of_subjects(queryset: "QuerySet[Any]", subjects: Iterable[str]) -> dict[str, Any]:
     """Returns the rows of the queryset that have these subjects, by subject."""
     subject_by_pk: dict[Any, str] = {}
-    for rows in subjects_by_model(subjects).values():
-        subject_by_pk.update(rows)
+    for subjects_by_pk in subjects_by_model(subjects).values():
+        subject_by_pk.update(subjects_by_pk)
     return {subject_by_pk[row.pk]: row for row in queryset.filter(pk__in=list(subject_by_pk))}
 
 
@@ -278,8 +204,8 @@ def _portions_of_counts(model: type[Model]) -> Iterator[dict[str, RowCounts]]:
 
     Each portion has as many subjects as one call takes.
     """
-    best = most_viewed_first(rows_with_counts(model)).values_list("pk", *COUNTS)
+    most_viewed_rows = most_viewed_first(rows_with_counts(model)).values_list("pk", *COUNTS)
     start = 0
-    while portion := best[start : start + scripts.SLICE]:
+    while portion := most_viewed_rows[start : start + scripts.SLICE]:
         yield {subject: RowCounts(views, visitors) for subject, views, visitors in portion}
         start += scripts.SLICE

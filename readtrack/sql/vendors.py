@@ -24,6 +24,21 @@ LACKING_CHARACTERS: frozenset[Any] = frozenset({1267, 1270, 1271, 1366, 3854, 39
 MISSING_TABLES: frozenset[Any] = frozenset({"42P01", 1146})
 
 
+def number_of_part(column: str, starts: Sequence[str], first: int = 0) -> str:
+    """Returns the SQL expression for the number of the part that the value of the column is in.
+
+    `starts` are the first values of the parts, in SQL and sorted; `first` is the number of the
+    first part, which has all earlier values, too.
+    """
+    if len(starts) == 1:
+        return str(first)
+    # A binary search, because a year has many parts.
+    half = len(starts) // 2
+    earlier = number_of_part(column, starts[:half], first)
+    later = number_of_part(column, starts[half:], first + half)
+    return f"CASE WHEN {column} < {starts[half]} THEN {earlier} ELSE {later} END"
+
+
 class Vendor:
     """A database that has no more than what the portable statements use."""
 
@@ -86,19 +101,12 @@ class Vendor:
         changes = ", ".join(f"{column} = EXCLUDED.{column}" for column in values)
         return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
 
-    def period_of_hour(self, starts: Sequence[int], first: int = 0) -> str:
+    def period_of_hour(self, starts: Sequence[int]) -> str:
         """Returns the SQL expression for the number of the period that the column `hour` is in.
 
-        `starts` are the first hours of the periods (since 1970), `first` is the number of the first
-        period.
+        `starts` are the first hours of the periods (since 1970).
         """
-        if len(starts) == 1:
-            return str(first)
-        # A binary search, because a year has many periods.
-        half = len(starts) // 2
-        earlier = self.period_of_hour(starts[:half], first)
-        later = self.period_of_hour(starts[half:], first + half)
-        return f"CASE WHEN hour < {starts[half]} THEN {earlier} ELSE {later} END"
+        return number_of_part("hour", [*map(str, starts)])
 
 
 class PostgreSQL(Vendor):
@@ -118,9 +126,10 @@ class PostgreSQL(Vendor):
         """Opens a transaction of READ COMMITTED, for which flushes are made. With a stricter level
         each save of a row beside it would be a conflict.
         """
+        settings = []
         # A level can only be set at the start of the outermost transaction.
-        is_nested = connection.in_atomic_block
-        settings = [] if is_nested else ["SET TRANSACTION ISOLATION LEVEL READ COMMITTED"]
+        if not connection.in_atomic_block:
+            settings.append("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
         if lock_wait:
             settings.append(f"SET LOCAL lock_timeout = '{lock_wait}s'")
         with transaction.atomic(using=connection.alias):
@@ -152,7 +161,7 @@ class PostgreSQL(Vendor):
             return str(encoding) == "SQL_ASCII"
         return True
 
-    def period_of_hour(self, starts: Sequence[int], first: int = 0) -> str:
+    def period_of_hour(self, starts: Sequence[int]) -> str:
         """Returns the SQL expression for the number of the period that the column `hour` is in."""
         return f"width_bucket(hour, ARRAY[{', '.join(map(str, starts))}]) - 1"
 

@@ -14,7 +14,9 @@ from django.core.cache.backends.base import BaseCache
 from django_redis.cache import RedisCache
 from redis.exceptions import RedisError
 
-CLUSTER_FACTORY = "readtrack.store.connection.ClusterFactory"
+from readtrack import parts
+from readtrack.shipped import NO_CLUSTER
+
 # Of a URL of valkey-py, and of redis-py.
 SCHEMES = {"valkey": "redis", "valkeys": "rediss"}
 # Options of connections that valkey-py and redis-py have in common, and that readtrack does not set
@@ -64,9 +66,11 @@ def by_django_redis(cache: BaseCache, configured: Mapping[str, Any]) -> Any:
 
 def shared_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
     """Returns those options of another library's connections that redis-py takes, too."""
+    if not options:
+        return {}
     return {
         name: value
-        for name, value in (options or NO_OPTIONS).items()
+        for name, value in options.items()
         if name in SHARED_OPTIONS or name.startswith("ssl_")
     }
 
@@ -178,17 +182,23 @@ def _sentinel(
 
 
 def _cluster(urls: Sequence[str], client_options: Mapping[str, Any] | None) -> Entry:
-    """Returns the entry for the cluster that has these servers."""
+    """Returns the entry for the cluster that has these servers. Raises UnusableError if no part
+    makes clients of clusters.
+    """
+    factory = parts.division().factory
+    if not factory:
+        raise UnusableError(NO_CLUSTER)
     options = shared_options(client_options)
     if options.pop("ssl", False):  # of a cluster's client; a pool knows TLS by its URL
         urls = [re.sub("^redis:", "rediss:", url) for url in urls]
-    return Entry(urls, {"CONNECTION_FACTORY": CLUSTER_FACTORY, "CONNECTION_POOL_KWARGS": options})
+    return Entry(urls, {"CONNECTION_FACTORY": factory, "CONNECTION_POOL_KWARGS": options})
 
 
 def _urls(configured: Mapping[str, Any]) -> list[str]:
     """Returns the URLs of the servers in LOCATION, as redis-py understands them."""
-    location = configured.get("LOCATION", "")
-    locations = re.split("[;,]", location) if isinstance(location, str) else location
+    locations = configured.get("LOCATION", "")
+    if isinstance(locations, str):
+        locations = re.split("[;,]", locations)
     urls = []
     for url in locations:
         scheme, separator, rest = url.strip().partition("://")
@@ -196,9 +206,11 @@ def _urls(configured: Mapping[str, Any]) -> list[str]:
     return urls
 
 
-def _path_of(named: str | type) -> str:
-    """Returns the dotted path of a class, which options give by itself or by its path."""
-    return named if isinstance(named, str) else f"{named.__module__}.{named.__qualname__}"
+def _path_of(class_or_path: str | type) -> str:
+    """Returns the dotted path of a class, which options may give by its path already."""
+    if isinstance(class_or_path, str):
+        return class_or_path
+    return f"{class_or_path.__module__}.{class_or_path.__qualname__}"
 
 
 # Returns the entry of django-redis for a cache, given it and its own entry in CACHES.

@@ -3,13 +3,11 @@
 The scripts of a publication send the key with its time, and that time.
 """
 
-from redis import Redis
-
 from readtrack import parts
 from readtrack.conf import conf
 from readtrack.store import keys
-from readtrack.store.cluster import Cluster
 from readtrack.store.connection import connect
+from readtrack.store.servers import SeveralServers
 
 
 def channel() -> str:
@@ -19,11 +17,15 @@ def channel() -> str:
     """
     if not parts.any_hears_publications():
         return ""
-    prefix = "" if keys.tenant_function() else conf.PREFIX
+    prefix = ""
+    if not keys.tenant_function():
+        prefix = conf.PREFIX
+    return f"{keys.test_prefix()}{prefix}events:{_database()}"
+
+
+def _database() -> int:
+    """Returns the number of the database in Redis; 0 for a cluster, which has only that."""
     client = connect()
-    database = 0 if isinstance(client, Cluster) else _database_of(client)
-    return f"{keys.test_prefix()}{prefix}events:{database}"
-
-
-def _database_of(client: Redis) -> int:
+    if isinstance(client, SeveralServers):
+        return 0
     return int(client.connection_pool.connection_kwargs.get("db") or 0)

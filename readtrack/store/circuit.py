@@ -1,5 +1,6 @@
-"""The circuit breaker: after Redis failed, pages do without it, and one at a time tries it again."""
+"""The circuit breaker: after Redis failed, pages do without it, and only one tries it again."""
 
+import re
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -19,6 +20,9 @@ Args = ParamSpec("Args")
 Result = TypeVar("Result")
 
 
+# Errors by which a server refuses all scripts, or all writes. redis-py drops some of the codes.
+REFUSAL = re.compile(r"(^|-)(BUSY|MISCONF|NOREPLICAS|OOM) |'maxmemory'|Link with MASTER")
+SMALL = 8_192  # bytes that the kernel takes over without a wait, unless the server hangs
 MOST_FAILURES = 20  # further ones do not make the pause longer
 
 
@@ -77,7 +81,9 @@ class Circuit:
             if not was_closed and not self._is_trying:
                 return  # the caller began before the circuit opened
             self.opened = time.monotonic()
-            self.pause = conf.TIMEOUT * (2**self._failures - 1) if pause is None else pause
+            if pause is None:
+                pause = conf.TIMEOUT * (2**self._failures - 1)
+            self.pause = pause
             self._failures = min(self._failures + 1, MOST_FAILURES)
             self._is_trying = False
         if was_closed:
@@ -112,28 +118,24 @@ class Circuit:
 
 @dataclass(slots=True)
 class Page:
-    """A context in which a page is made.
+    """A page while it is made.
 
     All waiting for Redis in it takes `seconds_left` at most.
     """
 
     request: Any
     seconds_left: float  # seconds that the page may still wait; TIMEOUT at first
-    # Seconds of them that the page waited for single servers of a cluster, which have their own
-    # circuits, or for a free connection.
+    # Seconds that the page waited and that this circuit is not blamed for: for single servers of a
+    # cluster, which have circuits of their own, or for a free connection.
     seconds_excused: float = 0.0
-    _token: Any = None
 
-    def __enter__(self) -> None:
-        self._token = present_page.set(self)
-
-    def __exit__(self, *error: object) -> None:
-        present_page.reset(self._token)
+    def note_its_wait(self) -> None:
+        """Notes at the end of the page how long it waited for Redis."""
         if 0 < self.seconds_left < conf.TIMEOUT:  # with 0 an answer was missing
             circuit.note_wait(conf.TIMEOUT - self.seconds_left - self.seconds_excused)
 
     def note_wait_for_connection(self, seconds: float) -> None:
-        """Notes that the page waited for a free connection, for which Redis is not to blame."""
+        """Takes a wait for a free connection off the page's time, without blaming Redis for it."""
         self.seconds_left -= seconds
         self.seconds_excused += seconds
 
@@ -156,7 +158,9 @@ def within_page(
     Raises TimeoutError.
     """
     page = present_page.get()
-    seconds = timeout if page is None else min(timeout, page.seconds_left)
+    seconds = timeout
+    if page is not None:
+        seconds = min(timeout, page.seconds_left)
     if seconds <= 0:
         raise TimeoutError("the page has waited for Redis as long as it may")
     # If nearly all seconds are left, the time-out stays, because each change of it takes time.
@@ -174,6 +178,26 @@ def within_page(
     if is_short:
         set_timeout(timeout)
     return result
+
+
+def send_within_page(
+    sendall: Callable[[bytes], None], limited_sendall: Callable[[bytes], None], data: bytes
+) -> None:
+    """Sends the bytes by a socket. Raises TimeoutError.
+
+    `limited_sendall` takes as long as the page may wait. `sendall` has the time-out of the socket,
+    which is enough for what the kernel takes over without a wait. A page that has no time left
+    sends nothing, because it would not hear what became of it.
+    """
+    page = present_page.get()
+    has_time = page is None or page.seconds_left > 0
+    if len(data) > SMALL or not has_time:
+        limited_sendall(data)
+        return
+    try:
+        sendall(data)
+    except BlockingIOError as error:
+        raise TimeoutError("Redis did not take the command in time") from error
 
 
 def kernel_limit(sock: socket, seconds: float) -> None:
@@ -221,8 +245,8 @@ def ask_anyway(
 def _note_failure(error: Exception) -> None:
     """Opens the circuit, unless the page had spent its time on waiting for a free connection."""
     page = present_page.get()
-    is_late = isinstance(error, (TimeoutError, exceptions.TimeoutError))
-    if is_late and page is not None and page.seconds_excused >= conf.TIMEOUT / 2:
+    is_timeout = isinstance(error, (TimeoutError, exceptions.TimeoutError))
+    if is_timeout and page is not None and page.seconds_excused >= conf.TIMEOUT / 2:
         return
     circuit.open(error)
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from readtrack.conf import conf
 from readtrack.store import keys, scripts
-from readtrack.store.cluster import Cluster
 from readtrack.store.connection import connect, server_time
 from readtrack.store.scripts import Call
+from readtrack.store.servers import SeveralServers
 
 EVERY = 60.0  # seconds after which a process asks for Redis's time again
 # Seconds in which the two clocks drift apart by less than DRIFT: NTP changes clocks half as fast.
@@ -65,9 +65,8 @@ def at(began: float) -> int:
         age = perf_counter() - began
         return server_time() - int(age * 1_000_000)
     # Without partitions, each call that marks something read or publishes learns the time, too.
-    if conf.CACHE not in _offsets or (
-        conf.PARTITIONS > 1 and perf_counter() - _learnt[conf.CACHE] >= EVERY
-    ):
+    is_outdated = keys.is_divided() and perf_counter() - _learnt.get(conf.CACHE, 0.0) >= EVERY
+    if is_outdated or conf.CACHE not in _offsets:
         ask()
     return int(began * 1_000_000) + _offsets[conf.CACHE]
 
@@ -84,7 +83,7 @@ def recent() -> int:
 
 def ask() -> None:
     """Learns Redis's time, in one round trip. Raises redis.RedisError."""
-    if isinstance(connect(), Cluster):
+    if isinstance(connect(), SeveralServers):
         learn(server_time())  # the earliest of its servers
     else:
         learn(scripts.run(Call("TIME", (), (), _microseconds)))
@@ -93,11 +92,11 @@ def ask() -> None:
 def question() -> Call[None]:
     """Returns the call that learns Redis's time in the round trip of other calls.
 
-    Its answer may be late, because the other calls take time.
+    Its answer may be delayed, because the other calls take time.
     """
 
     def decode(answer: Sequence[Any]) -> None:
-        learn(_microseconds(answer), is_late=True)
+        learn(_microseconds(answer), is_delayed=True)
 
     return Call("TIME", (), (), decode, absent=None)
 
@@ -108,21 +107,24 @@ def _microseconds(answer: Sequence[Any]) -> int:
     return int(seconds) * 1_000_000 + int(microseconds)
 
 
-def learn(redis_time: int, *, is_late: bool = False) -> None:
-    """Learns Redis's time (µs) from an answer that arrived just now.
+def learn(redis_time: int, *, is_delayed: bool = False) -> None:
+    """Learns Redis's time (µs) from an answer that arrived just now: the skew and the offset.
 
-    Of the answers of one second that is kept which took the shortest way, because the offset is too
-    early by the time that an answer takes. An answer that is known to be late only sets the skew.
-    In a site's tests there is none: if they freeze the time, hits have that time.
+    The offset is too early by the time that the answer has taken. So of the answers of one second
+    the one is kept that took the least time. An answer that is known to be delayed only sets the
+    skew.
     """
     global skew, due
-    skew = 0.0 if keys.test_prefix() else redis_time / 1_000_000 - time()
+    skew = 0.0
+    if not keys.test_prefix():  # in a site's tests, which may freeze the time, hits have that time
+        skew = redis_time / 1_000_000 - time()
     due = perf_counter() + EVERY
-    if is_late:
+    if is_delayed:
         return
     arrived = perf_counter()
     offset = redis_time - ceil(arrived * 1_000_000)
     is_fresh = arrived - _learnt.get(conf.CACHE, -FRESH) < FRESH
+    # A lower offset is that of an answer that took more time, unless the clock was set.
     if is_fresh and 0 <= _offsets.get(conf.CACHE, offset - 1) - offset < STEP:
         return
     _learnt[conf.CACHE] = arrived
@@ -133,5 +135,5 @@ def learn_from_server(redis_time: int) -> None:
     """Learns the time (µs) that a script has answered with, unless Redis is several servers, whose
     clocks differ.
     """
-    if not isinstance(connect(), Cluster):
+    if not isinstance(connect(), SeveralServers):
         learn(redis_time)

@@ -1,19 +1,19 @@
 """The client of the site's Redis, with time-outs of our own."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 from math import inf
 from time import perf_counter
 from typing import Any
 
-import redis.cluster
 from django.conf import settings
 from django.core.cache import caches
 from django.core.signals import setting_changed
+from django.utils.module_loading import import_string
 from django_redis.client import SentinelClient
 from django_redis.pool import ConnectionFactory, SentinelConnectionFactory
-from redis import ConnectionPool, Redis, RedisCluster, exceptions
+from redis import ConnectionPool, Redis, exceptions
 from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.exceptions import AuthenticationError as AuthenticationError
@@ -23,23 +23,20 @@ from redis.exceptions import ResponseError as ResponseError  # a server's answer
 from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
+from readtrack import parts
 from readtrack.conf import conf
-from readtrack.store.caches import CLUSTER_FACTORY as CLUSTER_FACTORY
+from readtrack.shipped import CLUSTER_FACTORY, NO_CLUSTER
 from readtrack.store.caches import UnusableError as UnusableError
 from readtrack.store.caches import by_django_redis, shared_options
-from readtrack.store.circuit import circuit, kernel_limit, within_page
-from readtrack.store.cluster import ANSWER, Address, Cluster
+from readtrack.store.circuit import circuit, kernel_limit, send_within_page, within_page
 from readtrack.store.pools import close_idle
+from readtrack.store.servers import ServersFactory, SeveralServers
 
 PATIENCE = 60.0  # seconds that long work, such as a flush, waits for one answer
 # What code raises that reads an answer of another type than it expects.
 WRONG_TYPE = (AttributeError, LookupError, TypeError, ValueError)
-# The parser that knows MOVED and ASK. In later versions of redis-py every parser does.
-CLUSTER_PARSER = getattr(redis.cluster, "ClusterParser", None)
-ONE_PARTITION = "a cluster needs READTRACK['PARTITIONS'], such as 64"
 
 _clients: dict[float, Redis] = {}  # by time-out (s)
-_cache_clients: dict[str, RedisCluster] = {}  # of caches on a cluster, by URL and options
 closers: list[Callable[[], None]] = []  # each closes idle connections that scripts keep
 
 
@@ -50,6 +47,8 @@ class AnswerError(RedisError):
 class _Socket:
     """A socket whose time-out is the time that the page has left, for all bytes together."""
 
+    limits_reading = True
+
     def __init__(self, sock: Any, timeout: float) -> None:
         # The attributes are copied, because `__getattr__` would cost each page more than the
         # time-outs do.
@@ -58,15 +57,18 @@ class _Socket:
                 self.__dict__[name] = getattr(sock, name)
         # Sockets of TLS and of gevent do not wait in the kernel.
         waits_in_kernel = type(sock).__module__ == "socket" and sys.platform in {"linux", "darwin"}
-        # Python's own time-out; None for a socket that blocks until the kernel ends the wait.
-        self._python_timeout = None if waits_in_kernel else timeout
-        set_timeout: Any = partial(kernel_limit, sock) if waits_in_kernel else sock.settimeout
+        if waits_in_kernel:
+            self._python_timeout = None  # the socket blocks until the kernel ends the wait
+            set_timeout: Any = partial(kernel_limit, sock)
+        else:
+            self._python_timeout = timeout
+            set_timeout = sock.settimeout
         set_timeout(timeout)
         limited = partial(within_page, set_timeout, timeout)
         self._settimeout = sock.settimeout
         self._unlimited_reads = sock.recv, sock.recv_into
         self._limited_reads = partial(limited, sock.recv), partial(limited, sock.recv_into)
-        self.sendall = partial(limited, sock.sendall)
+        self.sendall = partial(send_within_page, sock.sendall, partial(limited, sock.sendall))
         self.settimeout(timeout)
 
     def settimeout(self, seconds: float) -> None:
@@ -165,13 +167,13 @@ def _cache() -> Any:
 def _made(cache: Any, timeout: float) -> Redis:
     """Returns a client of the cache's write server. Raises what Django or a library raises."""
     factory = _factory_of(cache)
-    if isinstance(factory, ClusterFactory):
-        return _cluster_of(cache, factory, timeout)
+    if isinstance(factory, ServersFactory):
+        return _several_of(cache, factory, timeout)
     if isinstance(factory, ConnectionFactory):
         return _own_client(cache, factory, timeout)
     client = getattr(cache, "client", cache).get_client(write=True)
     if hasattr(client, "nodes_manager"):  # the cluster client of redis-py or of valkey-py
-        return _cluster_like(client, timeout)
+        return _several_like(client, timeout)
     _check_client_class(type(client))
     return client  # type: ignore[no-any-return]
 
@@ -181,14 +183,14 @@ def _factory_of(cache: Any) -> Any:
     return getattr(getattr(cache, "client", None), "connection_factory", None)
 
 
-def _cluster_of(cache: Any, factory: "ClusterFactory", timeout: float) -> Cluster:
+def _several_of(cache: Any, factory: ServersFactory, timeout: float) -> SeveralServers:
     """Returns a client of the cluster whose servers the cache's LOCATION names."""
     urls = cache.client._server
     seeds = []
     for url in urls:
         parsed: Any = parse_url(url)  # type: ignore[no-untyped-call]
         seeds.append((parsed.get("host", "localhost"), parsed.get("port", 6379)))
-    return factory.cluster(urls[0], seeds, timeout)
+    return factory.servers(urls[0], seeds, timeout)
 
 
 def _own_client(cache: Any, factory: Any, timeout: float) -> Redis:
@@ -199,11 +201,13 @@ def _own_client(cache: Any, factory: Any, timeout: float) -> Redis:
     pool = limited_pool(factory, cache.client._server[0], timeout)
     if isinstance(cache.client, SentinelClient) and not isinstance(pool, SentinelConnectionPool):
         raise UnusableError(
-            "SentinelClient needs CONNECTION_FACTORY = 'django_redis.pool.SentinelConnectionFactory'"
+            "SentinelClient needs CONNECTION_FACTORY ="
+            " 'django_redis.pool.SentinelConnectionFactory'"
         )
     # A connection that is made, but not connected, finds options of the wrong type.
     pool.connection_class(**pool.connection_kwargs)
-    return client_class(connection_pool=pool, **factory.redis_client_cls_kwargs)  # type: ignore[no-any-return]
+    client: Redis = client_class(connection_pool=pool, **factory.redis_client_cls_kwargs)
+    return client
 
 
 def _check_client_class(client_class: type) -> None:
@@ -214,61 +218,25 @@ def _check_client_class(client_class: type) -> None:
     raise UnusableError(f"it gives a {client_class.__name__}, and readtrack needs {need}")
 
 
-class ClusterFactory(ConnectionFactory):  # type: ignore[misc]
-    """`CONNECTION_FACTORY` of a django-redis cache whose LOCATION names servers of a cluster."""
-
-    def connect(self, url: str) -> RedisCluster:
-        """Returns the client that the cache itself uses.
-
-        All requests share it, because Django makes a cache for each request.
-        """
-        name = f"{url} {self.options}"
-        if name not in _cache_clients:
-            parameters = {**self.make_connection_params(url), **self.pool_cls_kwargs}
-            _cache_clients[name] = RedisCluster.from_url(**parameters, require_full_coverage=False)
-        return _cache_clients[name]
-
-    def disconnect(self, connection: RedisCluster) -> None:
-        """Closes the connections of the cache's client."""
-        # After `close`, the client would raise AttributeError.
-        connection.disconnect_connection_pools()  # type: ignore[no-untyped-call]
-
-    def cluster(self, url: str, seeds: Sequence[Address], timeout: float) -> Cluster:
-        """Returns our client of the cluster that has these servers.
-
-        `url` says how the servers are asked: its scheme, user and password hold for all of them.
-        """
-        if conf.PARTITIONS == 1:
-            raise UnusableError(ONE_PARTITION)
-        is_patient = timeout == PATIENCE
-
-        def client_of(address: Address) -> Redis:
-            host, port = address
-            pool = limited_pool(self, url, timeout)
-            pool.connection_kwargs.update(host=host, port=port)
-            if is_patient:
-                pool.connection_kwargs.update(socket_timeout=ANSWER, socket_connect_timeout=ANSWER)
-            if CLUSTER_PARSER:
-                pool.connection_kwargs["parser_class"] = CLUSTER_PARSER
-            pool.connection_class(**pool.connection_kwargs)  # as in `_own_client`
-            return Redis(connection_pool=pool)
-
-        return Cluster(seeds, client_of, is_patient=is_patient)
-
-
-def _cluster_like(client: Any, timeout: float) -> Cluster:
+def _several_like(client: Any, timeout: float) -> SeveralServers:
     """Returns our client of the cluster that another library's client uses.
 
-    It has the credentials and the TLS options of the other client.
+    It has the credentials and the TLS options of the other client. Raises UnusableError if no part
+    makes clients of clusters.
     """
+    factory_path = parts.division().factory
+    if not factory_path:
+        raise UnusableError(NO_CLUSTER)
     options = client.nodes_manager.connection_kwargs
     kept_options = shared_options(options)
     has_tls = kept_options.pop("ssl", False)
     class_name = getattr(options.get("connection_class"), "__name__", "")
-    scheme = "rediss" if has_tls or "SSL" in class_name else "redis"
+    scheme = "redis"
+    if has_tls or "SSL" in class_name:
+        scheme = "rediss"
     seeds = [(str(node.host), int(node.port)) for node in client.get_nodes()]
-    factory = ClusterFactory({"CONNECTION_POOL_KWARGS": kept_options})
-    return factory.cluster(f"{scheme}://", seeds, timeout)
+    factory: ServersFactory = import_string(factory_path)({"CONNECTION_POOL_KWARGS": kept_options})
+    return factory.servers(f"{scheme}://", seeds, timeout)
 
 
 def misconfiguration() -> str:
@@ -280,8 +248,8 @@ def misconfiguration() -> str:
         if isinstance(_factory_of(cache), ConnectionFactory):
             make(1)
         # A client of another library is not made here, because it would ask the servers.
-        elif "Cluster" in type(cache).__name__ and conf.PARTITIONS == 1:
-            return ONE_PARTITION
+        elif "Cluster" in type(cache).__name__ and parts.division().partitions == 1:
+            return NO_CLUSTER
     except UnusableError as error:
         return str(error)
     except Exception as error:  # as in `make`
@@ -311,12 +279,12 @@ def limited_pool(factory: Any, url: str, timeout: float) -> ConnectionPool:
     limited_pools = [pool]
     if timeout != PATIENCE and isinstance(pool, SentinelConnectionPool):
         limited_pools += [sentinel.connection_pool for sentinel in pool.sentinel_manager.sentinels]
-    for limited_pool in limited_pools:
-        connection_class = limited_pool.connection_class
-        limited_pool.connection_class = _limited_class(connection_class)
-    if hasattr(pool, "queue_class"):  # that of a BlockingConnectionPool
-        # By default it waits 20 s for a connection. For a page `Connections` waits in its place.
-        pool.timeout = timeout if timeout == PATIENCE else 0
+    for limited in limited_pools:
+        limited.connection_class = _limited_class(limited.connection_class)
+    if hasattr(pool, "queue_class"):  # a BlockingConnectionPool, which waits for a connection
+        pool.timeout = 0  # because `Connections` waits in its place
+        if timeout == PATIENCE:
+            pool.timeout = timeout
     return pool  # type: ignore[no-any-return]
 
 
@@ -337,14 +305,23 @@ def connect(*, patient: bool = False) -> Redis:
 
     A patient client is for long work, such as a flush; the other one is for pages.
     """
-    timeout = PATIENCE if patient else conf.TIMEOUT
+    timeout = timeout_of(patient=patient)
     return _clients.get(timeout) or _clients.setdefault(timeout, make(timeout))
+
+
+def timeout_of(*, patient: bool) -> float:
+    """Returns how long a client, patient or not, waits for one answer (seconds)."""
+    if patient:
+        return PATIENCE
+    return conf.TIMEOUT
 
 
 def servers(*, patient: bool = False) -> list[Redis]:
     """Returns a client of each server that holds keys: one, or the primaries of a cluster."""
     client = connect(patient=patient)
-    return client.clients() if isinstance(client, Cluster) else [client]
+    if isinstance(client, SeveralServers):
+        return client.clients()
+    return [client]
 
 
 def server_time(*, patient: bool = False) -> int:
@@ -375,15 +352,14 @@ def _close(*, setting: str, **kwargs: Any) -> None:
     Django's signal `setting_changed` calls it, which tests send. Idle connections are closed, those
     that `scripts` keeps by `closers`. Connections in use are left to the threads that use them.
     """
-    if setting not in {"CACHES", "READTRACK"}:
+    if setting not in {"CACHES", "READTRACK", "INSTALLED_APPS"}:
         return
     while closers:
         close = closers.pop()
         close()
-    _cache_clients.clear()
     while _clients:
         _, client = _clients.popitem()
-        if isinstance(client, Cluster):
+        if isinstance(client, SeveralServers):
             client.disconnect()
         else:
             close_idle(client.connection_pool)

@@ -6,16 +6,15 @@ count, where that is higher).
 
 import json
 import re
-from collections import ChainMap, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from secrets import randbits
 from typing import Any, NamedTuple
 
-from readtrack import buckets
-from readtrack.store import keys, scripts, uniques
-from readtrack.store.cluster import Cluster
+from readtrack.store import keys, scripts, trending, uniques
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
+from readtrack.store.servers import SeveralServers
 
 Name = tuple[str, str]  # of a hash: its kind ("funnel", "reading", "views:device"), and the subject
 Hours = dict[tuple[str, int], "Total"]  # by model and hour since 1970
@@ -56,32 +55,6 @@ class Total(NamedTuple):
     is_settled: bool = True
 
 
-class Hash(NamedTuple):
-    """Counts in Redis, by field. Unsettled counts lack what SQL had before Redis lost the key."""
-
-    counts: Mapping[str, int]
-    is_settled: bool = True
-
-    @property
-    def floor(self) -> int:
-        """The most that a value can have had when record.lua replaced it; 0 if it replaced none.
-
-        By this the flush tells replaced values from lost ones. A full hash of a dimension replaces
-        its lightest value, so no replaced value was heavier than the present lightest one.
-        """
-        if len(self.counts) < VALUES:
-            return 0
-        values = [count for value, count in self.counts.items() if value != "other"]
-        return min(values) if len(values) >= VALUES else 0
-
-
-class LiveHashes(NamedTuple):
-    """Hashes in Redis, without those that are missing."""
-
-    settled: dict[Name, Mapping[str, int]]  # counts by field
-    unsettled: set[Name]  # missing ones, too: SQL's counts are added to these
-
-
 def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
     """Reads the totals by subject, without totals that are missing or no numbers.
 
@@ -118,22 +91,6 @@ def _totals_by_member(
     return Call("totals", [keys.unsettled(tag), *total_keys], [*by_member], decode, absent={})
 
 
-def _hashes_by_member(tag: str, by_member: Mapping[str, Name]) -> Call[dict[Name, Hash]]:
-    """Reads the hashes. `by_member` has their names by their members in `views:unsettled`."""
-
-    def decode(answer: Sequence[Sequence[Any]]) -> dict[Name, Hash]:
-        fields, marks = with_marks(answer, len(by_member))
-        rows = zip(by_member.values(), fields, marks, strict=True)
-        return {
-            name: Hash(dict(scripts.pairs(counts)) if counts else {}, is_settled=mark is None)
-            for name, counts, mark in rows
-        }
-
-    prefix = keys.prefix()
-    hash_keys = [prefix + member for member in by_member]
-    return Call("hashes", [keys.unsettled(tag), *hash_keys], [*by_member], decode, absent={})
-
-
 def with_marks(answer: Sequence[Sequence[Any]], number: int) -> tuple[Sequence[Any], Sequence[Any]]:
     """Returns the counters in an answer, and the mark of each, which is None for a settled counter.
 
@@ -151,7 +108,7 @@ def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | 
     A total is None if it is missing or unsettled.
     """
     tag = keys.tag(subjects[0])
-    start = keys.prefix() + keys.total.template % (tag, "")
+    start = keys.total.start(tag)
     key_names = [keys.unsettled(tag), *[start + subject for subject in subjects]]
     length_of_start = len(start.encode())
     return Call("settled_totals", key_names, (length_of_start,), tuple)
@@ -194,49 +151,6 @@ def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes | None]]:
     return Call("MGET", [keys.hll(subject) for subject in subjects], (), decode)
 
 
-def have_hashes(subjects: Sequence[str]) -> bool:
-    """Returns True if any of the subjects has a funnel or a breakdown. Raises redis.RedisError."""
-    # Asked portion by portion, because where there are hashes the first one has some.
-    for portion in scripts.sliced(subjects):
-        calls: list[Call[bool]] = []
-        for read in hashes(portion, keys.hash_kinds()):
-            _, *hash_keys = read.keys  # behind the list of unsettled counters
-            calls.append(Call("EXISTS", hash_keys, (), bool))
-        if any(scripts.run_all(*calls, patient=True)):
-            return True
-    return False
-
-
-def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
-    """Returns the views of one subject in each of these hours (since 1970), in their order.
-
-    Raises redis.RedisError.
-    """
-    if not hours:
-        return []
-    hour_keys = []
-    for hour in hours:
-        bucket = buckets.hour_bucket(buckets.hour_start(hour))
-        hour_keys.append(keys.hour(bucket, subject))
-
-    def decode(counts: Sequence[bytes | None]) -> list[int]:
-        return [int(count or 0) for _, count in zip(hour_keys, counts, strict=True)]
-
-    return scripts.run(Call("MGET", hour_keys, (), decode))
-
-
-def shorten_hours(subjects: Iterable[str], hours: Iterable[int]) -> None:
-    """Lets hours (since 1970) of the subjects expire in a day, because SQL has their views.
-
-    Until then a flush after a pause needs them. Raises redis.RedisError.
-    """
-    names = [buckets.hour_bucket(buckets.hour_start(hour)) for hour in hours]
-    for portion in scripts.parted([*subjects]):
-        hour_keys = [keys.hour(name, subject) for subject in portion for name in names]
-        calls = [Call("expire", some, (keys.DAY,), int) for some in scripts.sliced(hour_keys)]
-        scripts.run_all(*calls, patient=True)
-
-
 def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
     """Yields the subjects of all totals in no order. SCAN may return a subject twice."""
     client: Any = connect(patient=True)
@@ -244,7 +158,7 @@ def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
     start = len(keys.prefix() + keys.total.family)
     pattern = keys.matching(f"{keys.total.family}:*")
     cursor: Any = 0
-    if wanted_tags and isinstance(client, Cluster):
+    if wanted_tags and isinstance(client, SeveralServers):
         cursor = client.scan_of([keys.unsettled(tag) for tag in tags])
     while True:
         cursor, scanned_keys = client.scan(cursor, match=pattern, count=SCAN_COUNT)
@@ -259,16 +173,17 @@ def scan(*, tags: Sequence[str] = ()) -> Iterator[str]:
 
 
 def viewed(minutes: Sequence[str], *, tags: Sequence[str] = ()) -> Iterator[list[str]]:
-    """Yields the subjects that were viewed in these minutes: a list for each minute and partition.
+    """Yields the subjects that were viewed in these minutes: lists for each minute and partition.
 
     The minutes are buckets, such as "202611200915".
     """
     for portion in scripts.sliced(minutes, BUCKETS_AT_ONCE):
         calls = []
-        for minute in portion:
-            for tag in tags or keys.tags():
-                bucket = keys.trending_bucket(tag, minute)
-                calls.append(Call("ZRANGE", [bucket], (0, -1), scripts.names))
+        for tag in tags or keys.tags():
+            calls += [
+                Call("ZRANGE", [name], (0, -1), scripts.names)
+                for name in trending.keys_of_minutes(tag, portion)
+            ]
         yield from scripts.run_all(*calls, patient=True)
 
 
@@ -445,62 +360,3 @@ def _epoch(tag: str, text: bytes) -> Epoch:
         return Epoch(tag=tag)
     _, origin, current, previous, until = text.split()
     return Epoch(int(origin), int(current), int(previous), int(until), tag)
-
-
-def live_hashes(subjects: Sequence[str], kinds: Sequence[str]) -> dict[Name, Hash]:
-    """Returns the hashes of these kinds that exist, by kind and subject, in one round trip.
-
-    Raises redis.RedisError.
-    """
-    by_name = ChainMap(*scripts.run_all(*hashes(subjects, kinds)))
-    return {name: counts for name, counts in by_name.items() if counts.counts}
-
-
-def hashes(subjects: Sequence[str], kinds: Sequence[str]) -> list[Call[dict[Name, Hash]]]:
-    """Returns calls that read the hashes of these kinds by kind and subject.
-
-    A missing hash has no counts. The subjects may be of several partitions.
-    """
-    calls = []
-    for portion in scripts.parted(subjects, scripts.SLICE // len(kinds)):
-        by_member = {
-            keys.member(kind, subject): (kind, subject) for subject in portion for kind in kinds
-        }
-        calls.append(_hashes_by_member(keys.tag(portion[0]), by_member))
-    return calls
-
-
-def existing_hashes(subjects: Sequence[str], kinds: Sequence[str]) -> list[Call[LiveHashes]]:
-    """Returns calls that read those hashes of these kinds that exist.
-
-    A flush asks for thousands, of which most are missing. The subjects may be of several partitions.
-    """
-    calls = []
-    for portion in scripts.parted(subjects):
-        tag = keys.tag(portion[0])
-        # One call for each kind, because of many kinds no subject has any.
-        for kind in kinds:
-            start = keys.member_start(kind, tag)
-            members = [start + subject for subject in portion]
-            names = [(kind, subject) for subject in portion]
-            calls.append(_existing_by_member(tag, names, members))
-    return calls
-
-
-def _existing_by_member(
-    tag: str, names: Sequence[Name], members: Sequence[str]
-) -> Call[LiveHashes]:
-    """Reads those of the hashes that exist. `members` are those of `views:unsettled`."""
-
-    def decode(answer: Sequence[Sequence[Any]]) -> LiveHashes:
-        found = LiveHashes({}, set())
-        for name, counts, mark in zip(names, *with_marks(answer, len(names)), strict=True):
-            if mark is not None:
-                found.unsettled.add(name)
-            elif counts:
-                found.settled[name] = dict(scripts.pairs(counts))
-        return found
-
-    prefix = keys.prefix()
-    hash_keys = [prefix + member for member in members]
-    return Call("hashes", [keys.unsettled(tag), *hash_keys], members, decode)

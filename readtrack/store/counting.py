@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from readtrack import parts
-from readtrack.conf import cached_setting, conf
+from readtrack.conf import cached_setting
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.store import effects, keys, view_keys
 from readtrack.store.scripts import Call
@@ -32,50 +32,32 @@ BY_REPORT_WITHOUT_VIEW = 3
 
 def newcomers_of(*, has_new_cookie: bool) -> int:
     """Returns how many refused hits of a rate window may open the window of a new cookie."""
-    return NEWCOMERS if has_new_cookie else 0
+    if has_new_cookie:
+        return NEWCOMERS
+    return 0
 
 
 def teller_of(*, is_report: bool, has_stand_in: bool) -> int:
     """Returns who tells of a view, as a number of lua/common.lua."""
-    reporting = parts.reporting() if is_report else None
-    if reporting and not reporting.counts_views():
-        return BY_REPORT_WITHOUT_VIEW
+    if is_report:
+        reporting = parts.reporting()
+        if reporting and not reporting.counts_views():
+            return BY_REPORT_WITHOUT_VIEW
     if has_stand_in:
         return BY_REPORT_WITH_COOKIE
-    return BY_REPORT if is_report else BY_PAGE
+    if is_report:
+        return BY_REPORT
+    return BY_PAGE
 
 
 def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
-    """Counts the hit's views, which are of one partition.
+    """Returns the call that counts the hit's views, which are of one partition.
 
     `hits` is what rate.lua returned, which only runs with several partitions.
     """
-    visitor = hit.visitor
-    prefix = keys.prefix()
-    tag = keys.tag(hit.views[0]) if conf.PARTITIONS > 1 else ""
-    key_names: list[str] = []
-    has_effects = False
-    for subject in hit.views:
-        starts = view_keys.at_time(hit.at, prefix, tag, label_in(subject))
-        if not key_names:
-            # With several partitions the rate is in another one. `unsettled` in its place tells
-            # the script.
-            rate = starts.unsettled if tag else starts.rate + visitor.rate_id
-            key_names = [rate, starts.unsettled, starts.bucket, starts.changed]
-        _add_keys(key_names, hit, subject, starts)
-        has_effects = has_effects or starts.has_effects
-    numbers = _arguments(
-        hits,
-        NEWCOMERS if visitor.new_cookie else 0,
-        teller_of(is_report=hit.is_report, has_stand_in=hit.stand_in != ""),
-        hit.is_seen,
-        (len(key_names) - SHARED_KEYS) // len(hit.views),
-        len(hit.views),
-    )
-    arguments = [*numbers, visitor.id, *hit.views]
-    effects_by_view = effects.effects_of(hit) if has_effects else ()
-    if effects_by_view:
-        options = effects.options_of(effects_by_view, first_key=len(key_names) + 1)
+    key_names, arguments = keys_and_arguments(hit, hits=hits)
+    options = effects.options_of(hit)
+    if options:
         key_names += options.keys
         arguments.append(options.json)
     absent: Any = ...
@@ -83,6 +65,36 @@ def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
         # With several partitions, a silent server does not keep other partitions from counting.
         absent = Outcome(skipped=dict.fromkeys(hit.views, "error"))
     return Call("record", key_names, arguments, partial(outcome_of, hit.views), absent)
+
+
+def keys_and_arguments(hit: Hit, *, hits: int = 0) -> tuple[list[str], list[str]]:
+    """Returns the keys and arguments of record.lua, without those of the hit's effects."""
+    visitor = hit.visitor
+    prefix = keys.prefix()
+    tag = ""
+    if keys.is_divided():
+        tag = keys.tag(hit.views[0])
+    key_names: list[str] = []
+    for subject in hit.views:
+        starts = view_keys.at_time(hit.at, prefix, tag, label_in(subject))
+        if not key_names:
+            rate_key = starts.rate + visitor.rate_id
+            if tag:  # then the rate is in another partition, which `unsettled` tells the script
+                rate_key = starts.unsettled
+            key_names = [rate_key, starts.unsettled, starts.bucket, starts.changed]
+        _add_keys(key_names, hit, subject, starts)
+    newcomers = 0
+    if visitor.new_cookie:
+        newcomers = NEWCOMERS
+    numbers = _arguments(
+        hits,
+        newcomers,
+        teller_of(is_report=hit.is_report, has_stand_in=hit.stand_in != ""),
+        hit.is_seen,
+        (len(key_names) - SHARED_KEYS) // len(hit.views),  # keys of each view
+        len(hit.views),
+    )
+    return key_names, [*numbers, visitor.id, *hit.views]
 
 
 def _add_keys(key_names: list[str], hit: Hit, subject: str, starts: ViewKeys) -> None:

@@ -64,7 +64,8 @@ def upkeep(at: datetime) -> list[Call[Any]]:
 
 
 def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
-    """Reads the key of the day, and that of the day before, which is b"" if there is none.
+    """Returns the call that reads the key of the day, and that of the day before, which is b"" if
+    there is none.
 
     If the day has no key in Redis, it gets the one that this process remembers, or a new one.
     """
@@ -72,18 +73,17 @@ def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
     yesterday = _name(at - buckets.DAY)
     proposal = _known.get(today) or secrets.token_bytes(32)
 
-    def decode(answer: list[bytes | None]) -> tuple[bytes, bytes]:
-        """Returns both keys, and remembers them in this process."""
-        # A key that Redis lacks is the one that this process proposed or remembers.
-        stored_key, stored_key_before = answer
-        key = stored_key or proposal
-        key_before = stored_key_before or _known.get(yesterday, b"")
-        _known[today] = key
-        if key_before:
-            _known[yesterday] = key_before
+    def decode(answer: tuple[bytes, bytes | None]) -> tuple[bytes, bytes]:
+        """Returns the key of today and that of yesterday, and remembers them in this process."""
+        key_of_today, stored_key_of_yesterday = answer
+        # Redis may have lost a key of yesterday that this process still remembers.
+        key_of_yesterday = stored_key_of_yesterday or _known.get(yesterday, b"")
+        _known[today] = key_of_today
+        if key_of_yesterday:
+            _known[yesterday] = key_of_yesterday
         _forget_past_days()
         _confirmed[today] = time.monotonic()
-        return key, key_before
+        return key_of_today, key_of_yesterday
 
     return Call("day_key", [today, yesterday], (proposal, keys.day_key.ttl), decode)
 

@@ -6,6 +6,7 @@ For a view without any effect, nothing is sent.
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from readtrack import parts
@@ -26,44 +27,58 @@ class Options(NamedTuple):
 @cached_setting("INSTALLED_APPS")
 def makers(label: str) -> tuple[EffectsOf, ...]:
     """Returns the functions that tell the effects of views of the model."""
-    found: list[EffectsOf] = []
+    functions: list[EffectsOf] = []
     strategy = uniques.strategy_of(label)
     if strategy.rows and not uniques.counts_by_hll(label):
-        found.append(strategy.effects)
+        functions.append(strategy.effects)
     for part in parts.installed():
-        maker = part.effects(label)
-        if maker is not None:
-            found.append(maker)
-    return tuple(found)
+        function_of_part = part.effects(label)
+        if function_of_part is not None:
+            functions.append(function_of_part)
+    return tuple(functions)
 
 
-def effects_of(hit: Hit) -> Sequence[Sequence[Effect]]:
-    """Returns the effects of each view of the hit; nothing if no view has any."""
-    effects_by_view = [effects_of_view(hit, subject) for subject in hit.views]
-    return effects_by_view if any(effects_by_view) else ()
-
-
-def effects_of_view(hit: Hit, subject: str) -> Sequence[Effect]:
+def effects_of_view(hit: Hit, subject: str) -> tuple[Effect, ...]:
     """Returns the effects of the hit's view of the subject."""
-    effects: list[Effect] = []
-    for maker in makers(label_in(subject)):
-        effects += maker(hit, subject)
+    effects: tuple[Effect, ...] = ()
+    for function in makers(label_in(subject)):
+        effects += tuple(function(hit, subject))
     return effects
 
 
-def options_of(effects_by_view: Sequence[Sequence[Effect]], *, first_key: int) -> Options:
-    """Returns the options of record.lua for the effects of each view of a hit.
+def options_of(hit: Hit) -> Options | None:
+    """Returns the options of record.lua for the effects of the hit's views; None without effects."""
+    effects_by_view = [effects_of_view(hit, subject) for subject in hit.views]
+    if not any(effects_by_view):
+        return None
+    return options(effects_by_view, hit.views)
 
-    `first_key` is the index in KEYS that the first of their keys will have; Lua counts from 1.
-    """
+
+def options(effects_by_view: Sequence[Sequence[Effect]], subjects: Sequence[str]) -> Options:
+    """Returns the options of record.lua for the effects of the views of `subjects`."""
     key_names: list[str] = []
+    sizes = []  # of the effects of each view: name, number of keys, and argument
+    for effects, subject in zip(effects_by_view, subjects, strict=True):
+        sizes_of_view = []
+        for name, key_starts, argument in effects:
+            key_names += [start + subject for start in key_starts]
+            sizes_of_view.append((name, len(key_starts), argument))
+        sizes.append(tuple(sizes_of_view))
+    return Options(key_names, _as_json(tuple(sizes)))
+
+
+# Most views of a site have the same few effects, and the encoder takes as long as all the rest of
+# them.
+@lru_cache(maxsize=1024)
+def _as_json(sizes: tuple[tuple[tuple[str, int, str | int], ...], ...]) -> str:
+    """Returns the options as record.lua takes them. The first key of all effects is number 1."""
+    last = 0
     options = []
-    for effects_of_view in effects_by_view:
+    for sizes_of_view in sizes:
         options_of_view = []
-        for effect in effects_of_view:
-            first = first_key + len(key_names)
-            key_names += effect.keys
-            last = first_key + len(key_names) - 1
-            options_of_view.append((effect.name, first, last, effect.argument))
+        for name, number_of_keys, argument in sizes_of_view:
+            first = last + 1
+            last += number_of_keys
+            options_of_view.append((name, first, last, argument))
         options.append(options_of_view)
-    return Options(key_names, json.dumps(options))
+    return json.dumps(options)

@@ -17,7 +17,8 @@ class Erased(NamedTuple):
     keys: int  # keys that were removed
     members: int  # sets of which the user was removed
     bits: int  # bitmaps, and strings of 4 bytes a reader, in which the user was cleared
-    copies: int = 0  # such bitmaps and strings in SQL, and what parts had of the user
+    copies: int = 0  # such bitmaps and strings in SQL
+    of_parts: int = 0  # rows and keys that parts had of the user
 
 
 class NumberOfUser(NamedTuple):
@@ -29,7 +30,8 @@ class NumberOfUser(NamedTuple):
 
 
 def erase(pk: Any, *, is_dry_run: bool = False, progress: Progress = no_progress) -> Erased:
-    """Erases the data that Redis has about the user with that primary key. Returns how much it was.
+    """Erases the data that Redis has about the user with the primary key `pk`. Returns how much it
+    was.
 
     With `is_dry_run` it changes nothing, and returns how much would be erased. `progress` is called
     with the number of keys looked at since the last call. Raises redis.RedisError. After an error,
@@ -42,7 +44,10 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Progress = no_progress
 
     removed = 0
     for key_names in scanning.key_batches(f"*{visitor}*", progress):
-        removed += len(key_names) if is_dry_run else scanning.unlink(key_names)
+        if is_dry_run:
+            removed += len(key_names)
+        else:
+            removed += scanning.unlink(key_names)
     members = 0
     for family in _families("visitors"):
         for key_names in scanning.key_batches(f"{family}:*", progress):
@@ -51,10 +56,10 @@ def erase(pk: Any, *, is_dry_run: bool = False, progress: Progress = no_progress
     for family in _families("readers"):
         for key_names in scanning.key_batches(f"{family}:*", progress):
             bits += _erase_from(key_names, "bit", number, is_dry_run=is_dry_run)
-    known_numbers = _numbers_of_user(number, ordinals)
+    numbers_of_user = _numbers_of_user(number, ordinals)
     for key_names in scanning.key_batches(f"{keys.read_bits.family}:*", progress):
-        for known in known_numbers:
-            bits += _erase_read_state(key_names, known, is_dry_run=is_dry_run)
+        for number_of_user in numbers_of_user:
+            bits += _erase_read_state(key_names, number_of_user, is_dry_run=is_dry_run)
     if not is_dry_run:
         _forget_reader(reader, ordinals)
     return Erased(removed, members, bits)
@@ -73,7 +78,9 @@ def _families(members: str) -> list[str]:
 
 def number_of(pk: Any) -> int | None:
     """Returns the user's number where numbers are user ids; None if the user has none."""
-    return pk if isinstance(pk, int) and pk >= 0 else None
+    if not isinstance(pk, int) or pk < 0:
+        return None
+    return pk
 
 
 def name_of(pk: Any) -> str:
@@ -83,10 +90,10 @@ def name_of(pk: Any) -> str:
 
 def _numbers_of_user(number: int | None, ordinals: Mapping[str, int]) -> list[NumberOfUser]:
     """Returns the numbers that read state may have of the user: the id, and the ordinals."""
-    known_numbers = [NumberOfUser(number)]
+    numbers_of_user = [NumberOfUser(number)]
     for tag, ordinal in ordinals.items():
-        known_numbers.append(NumberOfUser(ordinal, is_ordinal=True, tag=tag))
-    return known_numbers
+        numbers_of_user.append(NumberOfUser(ordinal, is_ordinal=True, tag=tag))
+    return numbers_of_user
 
 
 def ordinals_of(reader: str) -> dict[str, int]:
@@ -103,14 +110,16 @@ def ordinals_of(reader: str) -> dict[str, int]:
     return ordinals
 
 
-def _erase_read_state(key_names: Sequence[str], known: NumberOfUser, *, is_dry_run: bool) -> int:
-    """Clears the number in those of the keys that use it. Returns in how many it was set."""
+def _erase_read_state(key_names: Sequence[str], user: NumberOfUser, *, is_dry_run: bool) -> int:
+    """Clears the user's number in those of the keys that use it. Returns in how many it was set."""
     cleared = 0
-    for form in read_state.STRATEGIES.values():
-        row = form.by_ordinal if known.is_ordinal else form.by_id
+    for form in read_state.FORMS.values():
+        row = form.by_id
+        if user.is_ordinal:
+            row = form.by_ordinal
         _, _, ending = row.pattern.partition("{subject}")  # by which a key of the row is known
-        matching = [name for name in key_names if known.tag in name and name.endswith(ending)]
-        cleared += _erase_reader(matching, form.erases, known.number, is_dry_run=is_dry_run)
+        matching = [name for name in key_names if user.tag in name and name.endswith(ending)]
+        cleared += _erase_reader(matching, form.erase_method, user.number, is_dry_run=is_dry_run)
     return cleared
 
 

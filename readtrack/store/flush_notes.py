@@ -5,7 +5,6 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from readtrack import layouts
-from readtrack.conf import conf
 from readtrack.store import keys, scripts
 from readtrack.store.circuit import SilentError
 from readtrack.store.connection import RedisError, connect, server_time
@@ -48,26 +47,31 @@ class LastFlushes(NamedTuple):
 def last_flushes(tags: Sequence[str]) -> LastFlushes:
     """Returns what the partitions note, except those whose server is silent while others answer.
 
-    Raises redis.RedisError, LayoutError if PARTITIONS was changed and the keys were not moved yet,
+    Raises redis.RedisError, LayoutError if there are more or fewer partitions than in the settings,
     and NewerLayoutError if a newer version has changed the keys.
     """
     rows = (keys.flush_last, keys.flush_requested, keys.flush_full)
     calls = {tag: Call("MGET", [row(tag) for row in rows], (), _flush_times) for tag in tags}
-    arguments = (conf.PARTITIONS, layouts.WRITTEN)
+    arguments = (len(keys.tags()), layouts.WRITTEN)
     layout = Call("layout", [keys.flush_layout("")], arguments, _noted_layout)
     with suppress(SilentError):  # each call has its own answer
         scripts.run_all(layout, *calls.values(), patient=True)
-    silent: dict[str, Exception] = {
-        tag: call.outcome for tag, call in calls.items() if isinstance(call.outcome, SilentError)
-    }
-    if len(silent) == len(calls):
+    silent: dict[str, Exception] = {}
+    times: dict[str, int] = {}
+    is_full_due = False
+    for tag, call in calls.items():
+        if isinstance(call.outcome, SilentError):
+            silent[tag] = call.outcome
+            continue
+        noted = call.result
+        # If only `flush:last` was evicted, Redis still has the resets from before its last full
+        # flush.
+        times[tag] = max(noted.last, noted.full)
+        # A request stands until a full flush that began after it has ended well.
+        is_full_due = is_full_due or noted.requested > noted.full
+    if not times:
         raise next(iter(silent.values()))
-    notes = {tag: call.result for tag, call in calls.items() if tag not in silent}
-    # If only `flush:last` was evicted, Redis still has the resets from before its last full flush.
-    times = {tag: max(noted.last, noted.full) for tag, noted in notes.items()}
     _check_layout(layout, times)
-    # A request stands until a full flush that began after it has ended well.
-    is_full_due = any(noted.requested > noted.full for noted in notes.values())
     return LastFlushes(times, is_full_due, silent)
 
 
@@ -79,13 +83,20 @@ def _check_layout(layout: Call[NotedLayout], times: Mapping[str, int]) -> None:
     """
     # While its server is silent, partitions that were flushed before are those of today: new ones
     # were not.
-    if isinstance(layout.outcome, SilentError) and all(times.values()):
+    is_silent = isinstance(layout.outcome, SilentError)
+    if is_silent and all(times.values()):
         return
     check_keys(layout.result)
     partitions = layout.result.partitions
-    if partitions != conf.PARTITIONS:
+    if partitions > len(keys.tags()):
         raise LayoutError(
-            f"Redis has {partitions} partitions. Run: manage.py readtrack repartition"
+            f"The number of partitions in Redis is {partitions}, and cannot fall. Set 'partitions'"
+            f" of READTRACK['CLUSTER'] to {partitions}, with 'readtrack.cluster' in INSTALLED_APPS."
+        )
+    if partitions < len(keys.tags()):
+        raise LayoutError(
+            f"The number of partitions in Redis is {partitions}."
+            " Run: manage.py readtrack repartition"
         )
 
 
@@ -111,10 +122,11 @@ def note_flush(time: int, *, after: Mapping[str, int]) -> list[Call[bool]]:
     `after` has the times by tag that `last_flushes` returned to the flush. A call gives False if
     the partition knows an earlier time by now, because its Redis was restored from a snapshot.
     """
-    return [
-        Call("note_flush", [keys.flush_last(tag), keys.flush_full(tag)], (last, time), bool)
-        for tag, last in after.items()
-    ]
+    calls = []
+    for tag, last_time in after.items():
+        key_names = [keys.flush_last(tag), keys.flush_full(tag)]
+        calls.append(Call("note_flush", key_names, (last_time, time), bool))
+    return calls
 
 
 def begin_anew(tag: str, *, newest: int) -> None:

@@ -28,22 +28,26 @@ class CountingPart(NamedTuple):
     """A part that does something in the scripts that count views."""
 
     part: PartConfig
-    view: CountingNeeds
+    needs: CountingNeeds
 
     @property
     def keys(self) -> PartKeys:
         """The keys that the part needs of a view."""
         of_subject: list[str] = []
         of_model: list[str] = []
-        for name, row in self.view.keys.items():
-            names = of_subject if row.pattern.endswith("{subject}") else of_model
-            names.append(name)
-        return PartKeys(tuple(self.view.keys_if_seen), tuple(of_subject), tuple(of_model))
+        for name, row in self.needs.keys.items():
+            if row.pattern.endswith("{subject}"):
+                of_subject.append(name)
+            else:
+                of_model.append(name)
+        return PartKeys(tuple(self.needs.keys_if_seen), tuple(of_subject), tuple(of_model))
 
     def fragment(self, name: str) -> str:
         """Returns the source of a file in the part's folder `lua`; "" if it has none."""
         path = files(self.part.name).joinpath("lua", f"{name}.lua")
-        return path.read_text(encoding="utf-8") if path.is_file() else ""
+        if not path.is_file():
+            return ""
+        return path.read_text(encoding="utf-8")
 
     def block(self, fragment: str, *, key_lines: Sequence[str] = ()) -> str:
         """Returns the fragment as a block of Lua, so that its locals are no others' locals.
@@ -51,7 +55,7 @@ class CountingPart(NamedTuple):
         The block begins with the lines that name its keys, and with the constants that it uses.
         """
         lines = [f"do -- {self.part.name}", *key_lines]
-        for name, number in self.view.constants.items():
+        for name, number in self.needs.constants.items():
             if re.search(rf"\b{name}\b", fragment):
                 lines.append(f"local {name} = {number:d}")
         return "\n".join([*lines, fragment.rstrip("\n"), "end"])
@@ -59,13 +63,15 @@ class CountingPart(NamedTuple):
 
 @cached_setting("INSTALLED_APPS")
 def counting_parts() -> tuple[CountingPart, ...]:
-    """Returns the parts that do something in the scripts, in the order of INSTALLED_APPS."""
-    found = []
+    """Returns the parts that have Lua in the scripts that count views, in the order of
+    INSTALLED_APPS.
+    """
+    counting: list[CountingPart] = []
     for part in parts.installed():
-        view = part.counting_needs()
-        if view is not None:
-            found.append(CountingPart(part, view))
-    return tuple(found)
+        needs = part.counting_needs()
+        if needs is not None:
+            counting.append(CountingPart(part, needs))
+    return tuple(counting)
 
 
 @cached_setting("INSTALLED_APPS")

@@ -9,7 +9,7 @@ from time import monotonic, perf_counter
 from typing import Any
 
 import redis
-from hiredis import pack_command
+from hiredis import Reader, pack_command
 from redis import ConnectionPool, exceptions
 from redis.sentinel import MasterNotFoundError
 
@@ -20,10 +20,15 @@ from readtrack.store.circuit import BusyError, present_page
 SHORTAGE = re.compile("Too many connections|No connection available|max number of clients reached")
 NONE_FREE = {errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL}  # files, or ports
 LOGGED_EVERY = 60.0  # seconds
-# Of `get_connection`. redis-py before 5.3 wants the name of a command, and later versions warn of it.
-ARGUMENTS = () if redis.VERSION >= (5, 3) else ("EVALSHA",)
+READ_SIZE = 65_536  # bytes that are read at once, as redis-py does it
+# Arguments of `get_connection`. redis-py before 5.3 wants the name of a command, and later versions
+# warn of it.
+ARGUMENTS: tuple[str, ...] = ()
+if redis.VERSION < (5, 3):
+    ARGUMENTS = ("EVALSHA",)
 
-Command = tuple[Any, ...]
+# The words of a command, or all of them as they are sent.
+Command = tuple[Any, ...] | bytes
 
 
 class Connections:
@@ -40,7 +45,9 @@ class Connections:
         self.pool = pool
         # Scripts keep a tenth of the connections. A pool by Sentinel must have all of them back, so
         # that it can close those to an earlier primary.
-        self.most_idle = pool.max_connections // 10 if type(pool) is ConnectionPool else 0
+        self.most_idle = 0
+        if type(pool) is ConnectionPool:
+            self.most_idle = pool.max_connections // 10
         self.idle: list[Any] = []  # kept connections that nobody uses now
         self.taken: set[Any] = set()  # out of the pool: in use, idle, or about to be opened
         self._patience = patience
@@ -62,15 +69,18 @@ class Connections:
         `meanwhile` is called after the commands are sent and before the answers are read. Raises
         BusyError if no connection is free in time.
         """
-        packed = b"".join(map(pack_command, commands))
+        if len(commands) == 1:
+            packed = packed_command(commands[0])
+        else:
+            packed = b"".join(map(packed_command, commands))
         try:
             return self._exchange(packed, len(commands), meanwhile)
         except MasterNotFoundError:
             raise  # every Sentinel was asked, and none will know more a moment later
         except exceptions.ConnectionError:
             # A server that restarted leaves broken connections in the pool. Sending again is
-            # harmless: a view counts only for the script that opens its window, and all other
-            # commands set or merge.
+            # harmless: a view counts only for the script that opens its window, a claim knows its
+            # own value again, and all other commands set or merge.
             return self._exchange(packed, len(commands), meanwhile, is_again=True)
 
     def _exchange(
@@ -87,10 +97,13 @@ class Connections:
         """
         # On the connection itself, because execute_command of redis-py costs a hit as much as the
         # server does.
-        try:
-            connection = self._take() if is_again else self.idle.pop()
-        except IndexError:
+        if is_again:
             connection = self._take()
+        else:
+            try:
+                connection = self.idle.pop()
+            except IndexError:
+                connection = self._take()
         try:
             connection.send_packed_command([packed], check_health=False)
             if meanwhile:
@@ -119,7 +132,7 @@ class Connections:
 
         Raises BusyError if none is free in time.
         """
-        taken_before = len(self.taken)
+        number_taken = len(self.taken)
         try:
             return self._take_from_pool()
         except MasterNotFoundError:
@@ -129,7 +142,7 @@ class Connections:
             # new connection before it has said why.
             if not (self.taken or is_shortage(error)):
                 raise
-            return self._wait_for_one(taken_before, error)
+            return self._wait_for_one(number_taken, error)
 
     def _take_from_pool(self) -> Any:
         """Returns a connection of the pool, open. Raises redis.ConnectionError."""
@@ -144,17 +157,19 @@ class Connections:
             if not self.taken:
                 self._wake()  # it failed and no other is open, so those who wait give up
 
-    def _wait_for_one(self, taken_before: int, error: Exception) -> Any:
-        """Returns a connection once one of those that were `taken_before` is free.
+    def _wait_for_one(self, number_taken: int, error: Exception) -> Any:
+        """Returns a connection once one is free, so that fewer than `number_taken` are taken.
 
         The error is why there are no more. Raises BusyError if none is free in time, and the error
         if all of them broke.
         """
         page = present_page.get()
-        seconds = self._patience if page is None else min(self._patience, page.seconds_left)
+        seconds = self._patience
+        if page is not None:
+            seconds = min(seconds, page.seconds_left)
         began = perf_counter()
         try:
-            connection = self._take_once_free(began + seconds, taken_before)
+            connection = self._take_once_free(began + seconds, number_taken)
         finally:
             if page is not None:
                 page.note_wait_for_connection(perf_counter() - began)
@@ -165,7 +180,7 @@ class Connections:
         self._log(error)
         raise BusyError(f"no connection was free in time: {error}") from error
 
-    def _take_once_free(self, until: float, taken_before: int) -> Any | None:
+    def _take_once_free(self, until: float, number_taken: int) -> Any | None:
         """Returns a connection that is free by then (`perf_counter`); None if there is none.
 
         It ends at once when no connection is taken any more, because then all of them broke.
@@ -174,7 +189,7 @@ class Connections:
             self._waiting += 1
             try:
                 while True:
-                    connection = self._take_free(taken_before)
+                    connection = self._take_free(number_taken)
                     seconds = until - perf_counter()
                     if connection is not None or seconds <= 0 or not self.taken:
                         return connection
@@ -182,11 +197,11 @@ class Connections:
             finally:
                 self._waiting -= 1
 
-    def _take_free(self, taken_before: int) -> Any | None:
+    def _take_free(self, number_taken: int) -> Any | None:
         """Returns a connection that is idle, or went back to the pool; None if there is none."""
         with suppress(IndexError):
             return self.idle.pop()
-        if len(self.taken) < taken_before:
+        if len(self.taken) < number_taken:
             with suppress(exceptions.ConnectionError):
                 return self._take_from_pool()
         return None
@@ -216,6 +231,24 @@ class Connections:
         )
 
 
+def packed_command(command: Command) -> bytes:
+    """Returns the command in the protocol of Redis."""
+    if isinstance(command, bytes):
+        return command
+    packed: bytes = pack_command(command)
+    return packed
+
+
+def words(command: Command) -> Sequence[Any]:
+    """Returns the words of the command."""
+    if not isinstance(command, bytes):
+        return command
+    reader = Reader()
+    reader.feed(command)
+    found: list[bytes] = reader.gets()  # a command is an array of texts, as an answer may be
+    return found
+
+
 def _never() -> bool:
     return False
 
@@ -225,17 +258,68 @@ def _read(connection: Any, count: int) -> list[Any]:
 
     Raises redis.ConnectionError from a replica.
     """
-    answers: list[Any] = []
+    answers = _first_answers(connection, count)
     while len(answers) < count:
         try:
             answers.append(connection.read_response())
         except exceptions.ResponseError as error:
-            # The server became a replica. A new connection leads to the new primary. Redis before 7
-            # wraps the error of a command that a script runs in an error of the script.
-            if isinstance(error, exceptions.ReadOnlyError) or "-READONLY" in str(error):
-                raise exceptions.ConnectionError(str(error)) from error
             answers.append(error)  # the answers after it have to be read all the same
+    for answer in answers:
+        if isinstance(answer, Exception):
+            _check_error(answer)
     return answers
+
+
+def _first_answers(connection: Any, count: int) -> list[Any]:
+    """Returns the answers that arrive together, which are mostly all; errors as they are.
+
+    `read_response` of redis-py returns the others. By itself it takes four functions for each
+    answer, and ten thousand instructions more. Returns none for a connection that a client of the
+    site's own has made, or whose parser is not hiredis.
+    """
+    sock: Any = getattr(connection, "_sock", None)
+    reader = getattr(getattr(connection, "_parser", None), "_reader", None)
+    if reader is None or not getattr(sock, "limits_reading", False):
+        return []
+    if connection.health_check_interval:  # `read_response` notes that the server is well
+        return []
+    reader.feed(_received(sock))
+    answers: list[Any] = []
+    while len(answers) < count:
+        answer = reader.gets()
+        kind = type(answer)
+        # The mark of an answer that has not arrived in full: an `object()` of redis-py, or False of
+        # its older versions. Neither is an answer of Redis to one of our commands.
+        if kind is object or answer is False:
+            break
+        if isinstance(answer, list) and kind is not list:  # the server announces something
+            connection._parser.handle_push_response(answer)
+        else:
+            answers.append(answer)
+    return answers
+
+
+def _received(sock: Any) -> bytes:
+    """Returns what the server has sent, with the errors of redis-py."""
+    try:
+        received: bytes = sock.recv(READ_SIZE)
+    except TimeoutError as error:
+        raise exceptions.TimeoutError(f"Timeout reading from Redis: {error}") from error
+    except OSError as error:
+        raise exceptions.ConnectionError(f"Error while reading from Redis: {error}") from error
+    if not received:
+        raise exceptions.ConnectionError("Connection closed by server.")
+    return received
+
+
+def _check_error(error: Exception) -> None:
+    """Raises redis.ConnectionError for an error by which the connection is of no more use."""
+    if isinstance(error, exceptions.ConnectionError):
+        raise error
+    # The server became a replica. A new connection leads to the new primary. Redis before 7 wraps
+    # the error of a command that a script runs in an error of the script.
+    if isinstance(error, exceptions.ReadOnlyError) or "-READONLY" in str(error):
+        raise exceptions.ConnectionError(str(error)) from error
 
 
 def is_shortage(error: BaseException) -> bool:

@@ -1,21 +1,20 @@
 """Recording a hit, in one round trip."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from time import perf_counter
 from typing import Any, cast
 
 from readtrack import parts
-from readtrack.conf import conf
 from readtrack.hits.addresses import watch
 from readtrack.hits.hit import Hit, Outcome, Reason
-from readtrack.store import clock, day_keys, keys, read_state, scripts
+from readtrack.store import clock, counting, day_keys, keys, packed, read_state, scripts
 from readtrack.store.counters import Name
-from readtrack.store.counting import count_views
 from readtrack.store.limits import rate_limit
 from readtrack.store.scripts import Call
 from readtrack.store.skips import key_of, skip_buffer
 
 MOST_TRIES = 3  # of marking a page's reads again
+KINDS_OF_DAY = frozenset({"hash", "day"})  # of visitors whose id needs the key of a day
 
 Step = tuple[str, str]  # a subject, and a stage of its funnel or one that a part counts
 
@@ -27,25 +26,61 @@ def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome:
     partitions, and once a day in each process for visitors without a cookie. Raises
     redis.RedisError.
     """
+    if not extra_calls and _is_alone(hit):
+        return _record_view(hit)
     if hit.visitor.kind == "hash":
         hit = hit._replace(visitor=day_keys.resolve(hit.visitor, at=hit.at))
-    hits = _count_rate(hit) if conf.PARTITIONS > 1 else 0
-    # Views come before steps, because a step on the viewed page follows its view.
-    views = [count_views(portion, hits=hits) for portion in by_partition(hit)]
+    hits = 0  # of the visitor in the rate window; 0 where record.lua counts them
+    if keys.is_divided():
+        hits = _count_rate(hit)
+    view_calls = [packed.count_views(portion, hits=hits) for portion in by_partition(hit)]
     page_began = 0
-    reads: list[Call[tuple[str, ...]]] = []
+    mark_calls: list[Call[tuple[str, ...]]] = []
     if hit.reads:
         page_began = _reckoned_beginning(hit)
-        reads = _marks(hit)
-    step_calls = [] if hits >= keys.ROBOT else steps(hit)
-    _run([*views, *reads, *step_calls, *_upkeep(hit), *parts.calls_of_hit(hit), *extra_calls])
+        mark_calls = _marks(hit)
+    step_calls: list[Call[list[Step]]] = []
+    if hits < keys.ROBOT:
+        step_calls = calls_of_steps(hit)
+    further_calls = [*_upkeep(hit), *parts.calls_of_hit(hit), *extra_calls]
+    # Views come before steps, because a step on the viewed page follows its view.
+    _run([*view_calls, *mark_calls, *step_calls, *further_calls])
 
-    outcome = _outcome_of(hit, views, has_counted_rate=hits > 0)
+    outcome = _outcome_of(hit, view_calls, has_counted_rate=hits > 0)
     _count_skips(hit, outcome)
-    if not (reads or step_calls):
+    if not (mark_calls or step_calls):
         return outcome
-    read = _read(hit, reads, page_began=page_began)
+    read = _read(hit, mark_calls, page_began=page_began)
     return outcome._replace(read=tuple(read), steps=_results_of(step_calls))
+
+
+def _is_alone(hit: Hit) -> bool:
+    """Returns True if the round trip of the hit has to count one view and nothing else, as that of
+    most pages.
+    """
+    if len(hit.views) != 1 or hit.reads or hit.steps or hit.part_record:
+        return False
+    if hit.visitor.kind in KINDS_OF_DAY or keys.is_divided() or parts.calls_of_hit(hit):
+        return False
+    now = perf_counter()
+    are_skips_due = skip_buffer.skips and now >= skip_buffer.due
+    return not (are_skips_due or now >= clock.due)
+
+
+def _record_view(hit: Hit) -> Outcome:
+    """Counts the only view of a hit that is alone in its round trip."""
+    command = packed.command_of(hit)
+    if not command:
+        outcome = scripts.run(counting.count_views(hit))
+    else:
+        answer = scripts.answer_to(command)
+        if answer == [counting.COUNTED]:  # as most are
+            outcome = Outcome(hit.views)
+        else:
+            outcome = scripts.result_by(packed.call_of(hit, command), answer)
+    if outcome.skipped or watch.notices:
+        _count_skips(hit, outcome)
+    return outcome
 
 
 def _count_skips(hit: Hit, outcome: Outcome) -> None:
@@ -53,9 +88,11 @@ def _count_skips(hit: Hit, outcome: Outcome) -> None:
 
     A report mostly tells of what was counted before, so its repeats are expected.
     """
-    skipped = {} if hit.is_report else outcome.skipped
-    if skipped or watch.notices:
-        skip_buffer.add(key_of(hit.at), skipped.values())
+    reasons: Collection[Reason] = outcome.skipped.values()
+    if hit.is_report:
+        reasons = ()
+    if reasons or watch.notices:
+        skip_buffer.add(key_of(hit.at), reasons)
 
 
 def _run(calls: Sequence[Call[Any]]) -> None:
@@ -73,8 +110,7 @@ def _count_rate(hit: Hit) -> int:
     """
     if not (hit.views or hit.steps or hit.part_record):
         return 0
-    change = 1 if hit.views else 0
-    return scripts.run(rate(hit, change))
+    return scripts.run(rate(hit, int(bool(hit.views))))
 
 
 def by_partition(hit: Hit) -> list[Hit]:
@@ -133,11 +169,12 @@ def _marked_again(hit: Hit, read: Sequence[str], *, page_began: int) -> list[str
     """
     newly_read: list[str] = []
     for _ in range(MOST_TRIES):
-        page_began_before, page_began = page_began, _reckoned_beginning(hit)
-        left = [subject for subject in hit.reads if subject not in {*read, *newly_read}]
-        if not left or not 0 < page_began - page_began_before < clock.STEP:
+        page_began_before = page_began
+        page_began = _reckoned_beginning(hit)
+        still_unread = [subject for subject in hit.reads if subject not in {*read, *newly_read}]
+        if not still_unread or not 0 < page_began - page_began_before < clock.STEP:
             break
-        calls = _marks(hit._replace(reads=tuple(left)))
+        calls = _marks(hit._replace(reads=tuple(still_unread)))
         _run(calls)
         newly_read += _results_of(calls)
     return newly_read
@@ -176,19 +213,18 @@ def will_count(hit: Hit) -> list[str]:
     Raises redis.RedisError.
     """
     visitor = day_keys.resolve(hit.visitor, at=hit.at)
-    hits: Call[int] = Call("GET", [keys.rate(visitor.rate_id)], (), lambda rate: int(rate or 0))
-    open_windows: list[Call[int]] = []  # the number of the visitor's open windows for each subject
+    rate_call: Call[int] = Call(
+        "GET", [keys.rate(visitor.rate_id)], (), lambda hits: int(hits or 0)
+    )
+    window_calls: list[Call[int]] = []  # read the number of open windows, for each subject
     for subject in hit.views:
         window_keys = [keys.window(identity, subject) for identity in visitor.identities]
-        open_windows.append(Call("EXISTS", window_keys, (), int))
-    scripts.run_all(hits, *open_windows)
-    if hits.result >= rate_limit().hits:
+        window_calls.append(Call("EXISTS", window_keys, (), int))
+    hits, *open_windows = scripts.run_all(rate_call, *window_calls)
+    if hits >= rate_limit().hits:
         return []
-    subjects = []
-    for subject, number_of_windows in zip(hit.views, open_windows, strict=True):
-        if number_of_windows.result == 0:
-            subjects.append(subject)
-    return subjects
+    windows_by_subject = zip(hit.views, open_windows, strict=True)
+    return [subject for subject, windows in windows_by_subject if windows == 0]
 
 
 def rate(hit: Hit, change: int) -> Call[int]:
@@ -202,7 +238,7 @@ def rate(hit: Hit, change: int) -> Call[int]:
 
 
 def takes_back(hit: Hit) -> bool:
-    """Returns True if the hit has to be taken back from the rate if none of its views counts.
+    """Returns True if the hit has to be taken back from the rate when none of its views counts.
 
     That is so for a report on a page, because the page's own request was a hit already.
     Without partitions record.lua takes it back.
@@ -210,12 +246,14 @@ def takes_back(hit: Hit) -> bool:
     A hit with a new cookie is not taken back: the rate limits how many refused hits open windows of
     new cookies (`counting.NEWCOMERS`), so it has to count them.
     """
-    is_report = hit.is_report or bool(hit.stand_in)
-    return conf.PARTITIONS > 1 and is_report and not hit.visitor.new_cookie
+    if not keys.is_divided() or hit.visitor.new_cookie:
+        return False
+    return hit.is_report or hit.stand_in != ""  # only reports have a stand-in
 
 
-def steps(hit: Hit) -> list[Call[list[Step]]]:
-    """Returns the calls that take the visitor to the hit's stages, and record what is further.
+def calls_of_steps(hit: Hit) -> list[Call[list[Step]]]:
+    """Returns the calls that take the visitor to the hit's stages, and record what a part does of
+    it.
 
     The result of a call has the stages that the visitor had not reached before.
     """
@@ -230,16 +268,18 @@ def steps(hit: Hit) -> list[Call[list[Step]]]:
 def _step(hit: Hit, subject: str, stage: str) -> Call[list[Step]]:
     """Returns the call that takes the visitor to a stage of the subject's funnel.
 
-    A pass is a key with the number of stages that one visitor has reached before.
+    A pass is a key with the name of the last stage that one visitor has reached before.
     """
     stages = parts.stages()
-    reached = stages[: stages.index(stage) + 1]
+    number = stages.index(stage) + 1
     passes = [keys.funnel_pass(identity, subject) for identity in hit.visitor.identities]
     shared_keys, shared_arguments = of_hash(hit, ("funnel", subject))
-    arguments = [*shared_arguments, keys.funnel_pass.ttl, len(reached), *reached]
+    arguments = [*shared_arguments, keys.funnel_pass.ttl, number, *stages]
 
     def decode(is_new: int) -> list[Step]:
-        return [(subject, stage)] if is_new else []
+        if not is_new:
+            return []
+        return [(subject, stage)]
 
     return Call("step", [*shared_keys, *passes], arguments, decode, absent=[])
 
@@ -253,11 +293,8 @@ def of_hash(hit: Hit, name: Name) -> tuple[list[str], list[str | int]]:
     tag = keys.tag(subject)
     unsettled = keys.unsettled(tag)
     member = keys.member(*name)
-    key_names = [
-        # With several partitions the rate is in another one. `unsettled` twice tells the script.
-        unsettled if tag else keys.rate(hit.visitor.rate_id),
-        unsettled,
-        keys.prefix() + member,
-        keys.changed(tag),
-    ]
+    rate_key = keys.rate(hit.visitor.rate_id)
+    if tag:  # then the rate is in another partition, and `unsettled` twice tells the script so
+        rate_key = unsettled
+    key_names = [rate_key, unsettled, keys.prefix() + member, keys.changed(tag)]
     return key_names, [keys.ROBOT, member, subject, keys.changed.ttl]

@@ -1,4 +1,6 @@
-"""Removing subjects from Redis: those whose row in SQL is gone, and those without views for long."""
+"""Removing subjects from Redis: those whose row in SQL is gone, and those that were not viewed for
+long.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,34 +21,40 @@ def ripe_orphans(subjects: Sequence[str], *, age: int) -> Call[list[str]]:
 
 
 def remove(subjects: Sequence[str]) -> Call[int]:
-    """Removes all keys of subjects of one partition whose rows are gone. The result is Redis's time
-    (µs).
+    """Returns the call that removes all keys of subjects of one partition whose rows are gone. The
+    result is Redis's time (µs).
     """
     rows: dict[str, dict[str, Any]] = {subject: {} for subject in subjects}
-    return subject_keys.call(
-        "remove", SHARED_KEYS, rows, keys.purged.ttl, decode=lambda answer: int(answer[1])
-    )
+
+    def decode(answer: Sequence[Any]) -> int:
+        _number_removed, redis_time = answer
+        return int(redis_time)
+
+    return subject_keys.call("remove", SHARED_KEYS, rows, keys.purged.ttl, decode=decode)
 
 
 def remove_idle(
     views: Mapping[str, int], hashes: Mapping[tuple[str, str], Mapping[str, int]] | None
 ) -> Call[int]:
-    """Removes subjects of one partition if Redis holds exactly what SQL stores of them.
+    """Returns the call that removes subjects of one partition if Redis holds exactly what SQL
+    stores of them.
 
     `views` has the stored totals by subject, `hashes` the stored counts by kind and subject, then
     by field. The script compares the totals, and the sum of the counts of each kind. The result is
     the number of subjects that were removed. `hashes` is None where no part stores any: what a part
     that is gone has left over goes with its subject.
     """
-    kinds = () if hashes is None else keys.hash_kinds()
-    hashes = hashes or {}
     rows = {}
     for subject, total in views.items():
         sums = []
-        for kind in kinds:
-            counts = hashes.get((kind, subject), {})
-            sums.append(sum(counts.values()))
+        if hashes is not None:
+            for kind in keys.hash_kinds():
+                counts = hashes.get((kind, subject), {})
+                sums.append(sum(counts.values()))
         rows[subject] = {"stored": {"views": str(total), "sums": sums}}
-    return subject_keys.call(
-        "remove", SHARED_KEYS, rows, keys.purged.ttl, decode=lambda answer: int(answer[0])
-    )
+
+    def decode(answer: Sequence[Any]) -> int:
+        number_removed, _redis_time = answer
+        return int(number_removed)
+
+    return subject_keys.call("remove", SHARED_KEYS, rows, keys.purged.ttl, decode=decode)

@@ -1,4 +1,4 @@
-"""Moving the keys of a model that was renamed, or of a row with a new primary key, to its new name."""
+"""Moving the keys of a renamed model, or of a row with a new primary key, to the new name."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from secrets import token_hex
 from typing import Any, NamedTuple
 
 from readtrack import buckets
-from readtrack.conf import cached_setting, conf
+from readtrack.conf import cached_setting
 from readtrack.store import keys, read_state, scanning, scripts, subject_keys
 from readtrack.store.read_state import copies, of_parts
 from readtrack.store.scripts import Call
@@ -85,7 +85,7 @@ def move(rename: Rename) -> int:
     others. Call it within `turn`.
     """
     moved = 0
-    if conf.PARTITIONS > 1:
+    if keys.is_divided():
         on_their_way = chain.from_iterable(scanning.key_batches(f"{keys.moving.family}:*"))
         moved += _arrive(on_their_way, rename)
     _rename_members(rename, at=buckets.now())
@@ -93,7 +93,7 @@ def move(rename: Rename) -> int:
     for key_names in _batches(rename):
         extend_turn()
         moved += _move(key_names, rename)
-    return moved + read_state.strategy_of(rename.after).follow_rename(rename)
+    return moved + read_state.form_of(rename.after).follow_rename(rename)
 
 
 def extend_turn() -> None:
@@ -130,24 +130,26 @@ def _move(key_names: Iterable[str], rename: Rename) -> int:
             categories[subject] = new_subject
         else:
             moves.append(_move_of(name, row, pieces, new_subject=new_subject))
-    near = [step for step in moves if keys.tag_in(step.name) == step.tag]
-    far = [step for step in moves if keys.tag_in(step.name) != step.tag]
-    moved = carried + _run(near)
+    moves_within = [move for move in moves if keys.tag_in(move.name) == move.tag]
+    moves_across = [move for move in moves if keys.tag_in(move.name) != move.tag]
+    moved = carried + _move_within(moves_within)
     moved += _move_categories(_staying(categories))
-    moved += _send(far, rename)
+    moved += _send(moves_across, rename)
     moved += _send_categories(_leaving(categories), rename)
     return moved
 
 
 def carry(name: str, row: keys.Key, pieces: Mapping[str, str], *, rename: Rename) -> int:
     """Lets a part carry its key to the new name. Returns 1; 0 if it keeps its name."""
-    own_keys = of_parts.carrying(row)
+    keys_of_part = of_parts.carrying(row)
     names_in_key = [pieces[piece] for piece in ("subject", "model", "within") if piece in pieces]
-    if own_keys is None or all(rename.renamed(word) is None for word in names_in_key):
+    if keys_of_part is None or not any(map(rename.renamed, names_in_key)):
         return 0
-    new_names = own_keys.carry(
-        name, row, pieces, renamed=lambda before: rename.renamed(before) or before
-    )
+
+    def renamed(before: str) -> str:
+        return rename.renamed(before) or before
+
+    new_names = keys_of_part.carry(name, row, pieces, renamed=renamed)
     if not new_names:  # it has expired
         return 0
     scripts.run(Call("UNLINK", [name]), patient=True)
@@ -155,20 +157,25 @@ def carry(name: str, row: keys.Key, pieces: Mapping[str, str], *, rename: Rename
 
 
 def _staying(categories: Mapping[str, str]) -> dict[str, str]:
-    """Returns the categories that stay in their partition."""
+    """Returns the categories that stay in their partition. The new names are by the old ones."""
     return {old: new for old, new in categories.items() if keys.tag(old) == keys.tag(new)}
 
 
 def _leaving(categories: Mapping[str, str]) -> dict[str, str]:
-    """Returns the categories that come to another partition."""
+    """Returns the categories that come to another partition. The new names are by the old ones."""
     return {old: new for old, new in categories.items() if keys.tag(old) != keys.tag(new)}
 
 
 def _move_of(name: str, row: keys.Key, pieces: Mapping[str, str], *, new_subject: str) -> Move:
-    """Returns the move of a key of that row, whose name has these pieces."""
-    piece = "subject" if "subject" in pieces else "model"
-    tag = keys.tag(new_subject) if piece == "subject" else pieces["tag"]
-    new_name = row.placed({**pieces, piece: new_subject}, tag=tag)
+    """Returns where the key of that name goes, and what becomes of its mark in `views:unsettled`.
+
+    `row` is its row in the table of keys, and `pieces` what stands in its name for the variables of
+    that row. `new_subject` takes the place of the subject in the name, or of the model.
+    """
+    if "subject" in pieces:
+        new_name = row.placed({**pieces, "subject": new_subject}, tag=keys.tag(new_subject))
+    else:
+        new_name = row.placed({**pieces, "model": new_subject}, tag=pieces["tag"])
     if not row.settles:
         return Move(name, new_name, row.united)
     if row is keys.total:
@@ -178,15 +185,15 @@ def _move_of(name: str, row: keys.Key, pieces: Mapping[str, str], *, new_subject
     return Move(name, new_name, row.united, member, new_name.removeprefix(prefix))
 
 
-def _run(moves: Sequence[Move]) -> int:
+def _move_within(moves: Sequence[Move]) -> int:
     """Moves keys within their partitions. Returns their number."""
     calls = []
-    for portion in scripts.parted(moves, scripts.SLICE // 2, tag_of=lambda step: step.tag):
+    for portion in scripts.parted(moves, scripts.SLICE // 2, tag_of=lambda move: move.tag):
         names = [keys.unsettled(portion[0].tag)]
         arguments: list[str] = []
-        for step in portion:
-            names += (step.name, step.new_name)
-            arguments += (step.how, step.member, step.new_member, step.state)
+        for move in portion:
+            names += (move.name, move.new_name)
+            arguments += (move.how, move.member, move.new_member, move.state)
         calls.append(Call("move", names, arguments, int))
     return sum(scripts.run_all(*calls, patient=True))
 
@@ -199,8 +206,12 @@ def _move_categories(
     `arrived` has the names of keys from another partition, by category and row.
     """
     copies.mark_changed(categories.values())
+
+    def tag_of_new_name(old: str) -> str:
+        return keys.tag(categories[old])
+
     calls = []
-    for portion in scripts.parted([*categories], READ_STATE_AT_ONCE, tag_of=_tag_of(categories)):
+    for portion in scripts.parted([*categories], READ_STATE_AT_ONCE, tag_of=tag_of_new_name):
         names: list[str] = []
         for old in portion:
             new = categories[old]
@@ -215,11 +226,6 @@ def _move_categories(
     return sum(scripts.run_all(*calls, patient=True))
 
 
-def _tag_of(categories: Mapping[str, str]) -> Any:
-    """Returns the function that gives the tag of a category's new name."""
-    return lambda old: keys.tag(categories[old])
-
-
 # Keys for another partition are first renamed where they are, then copied, removed, and moved to
 # their name. So what a process that dies has not finished is found by its name, and none of it is
 # added twice.
@@ -229,16 +235,16 @@ def _send(moves: Sequence[Move], rename: Rename) -> int:
     """Moves keys to other partitions. Returns their number."""
     on_their_way: list[str] = []
     for portion in scripts.parted(
-        moves, scripts.SLICE // 2, tag_of=lambda step: keys.tag_in(step.name)
+        moves, scripts.SLICE // 2, tag_of=lambda move: keys.tag_in(move.name)
     ):
         tag = keys.tag_in(portion[0].name)
         names = [keys.unsettled(tag)]
         transit_names: list[str] = []
-        for step in portion:
-            names_of_step = _transit_names(step.name, tag)
-            names += [step.name, *names_of_step]
-            transit_names += names_of_step
-        call = Call("take", names, [step.member for step in portion], int)
+        for move in portion:
+            names_on_way = _transit_names(move.name, tag)
+            names += [move.name, *names_on_way]
+            transit_names += names_on_way
+        call = Call("take", names, [move.member for move in portion], int)
         if scripts.run(call, patient=True):
             on_their_way += _existing(transit_names)
     return _arrive(on_their_way, rename)
@@ -253,20 +259,18 @@ def _existing(key_names: Sequence[str]) -> list[str]:
 
 def _transit_names(name: str, tag: str) -> list[str]:
     """Returns the names that a key has on its way, for each of STATES."""
-    token = token_hex(8)
-    plain = name[len(keys.prefix()) :]
-    return [keys.moving(tag, state, token, plain) for state in STATES]
+    move_id = token_hex(8)
+    name_without_prefix = name.removeprefix(keys.prefix())
+    return [keys.moving(tag, state, move_id, name_without_prefix) for state in STATES]
 
 
 def _send_categories(categories: Mapping[str, str], rename: Rename) -> int:
     """Moves the read state of categories to other partitions. Returns the number of keys."""
-    moves = [
-        Move(row(old), row(new), "")
-        for old, new in categories.items()
-        for row in OF_CATEGORY
-        # Each partition numbers its readers itself.
-        if not row.pattern.endswith(":ordinal")
-    ]
+    # Each partition numbers its readers itself.
+    rows_without_ordinals = [row for row in OF_CATEGORY if not row.pattern.endswith(":ordinal")]
+    moves = []
+    for old, new in categories.items():
+        moves += [Move(row(old), row(new), "") for row in rows_without_ordinals]
     return _send(moves, rename)
 
 
@@ -286,9 +290,9 @@ def _arrive(names: Iterable[str], rename: Rename) -> int:
             categories[pieces["subject"]] = new_subject
             arrived[pieces["subject"], row] = arrived_name
             continue
-        step = _move_of(name, row, pieces, new_subject=new_subject)
-        moves.append(step._replace(name=arrived_name, member="", state=transit["state"]))
-    return _run(moves) + _move_categories(categories, arrived)
+        move = _move_of(name, row, pieces, new_subject=new_subject)
+        moves.append(move._replace(name=arrived_name, member="", state=transit["state"]))
+    return _move_within(moves) + _move_categories(categories, arrived)
 
 
 def _carry(name: str, transit: Mapping[str, str], *, tag: str) -> str:
@@ -312,7 +316,9 @@ def _carry(name: str, transit: Mapping[str, str], *, tag: str) -> str:
 def _rename_members(rename: Rename, *, at: datetime) -> None:
     """Renames the subjects in sorted sets: what changed in the last hour, resets and deletions."""
     sets = [(row, slot) for row in _sets_of_subjects() for slot in subject_keys.slots(row, at=at)]
-    tags = keys.tags() if rename.is_of_model else [keys.tag(rename.before)]
+    tags: Sequence[str] = [keys.tag(rename.before)]
+    if rename.is_of_model:
+        tags = keys.tags()
     for tag in tags:
         names = [row.placed(slot, tag=tag) for row, slot in sets]
         calls: list[Call[Any]] = []
@@ -322,7 +328,7 @@ def _rename_members(rename: Rename, *, at: datetime) -> None:
             scripts.run_all(*calls_at_once, patient=True)
         if calls:
             # The trending list is made anew out of the buckets.
-            scripts.run(Call("UNLINK", [keys.trending_top(tag)]), patient=True)
+            scripts.run(Call("UNLINK", [keys.trending_list(tag)]), patient=True)
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
@@ -335,7 +341,10 @@ def _sets_of_subjects() -> Sequence[keys.Key]:
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
 def _sets_of_subjects_by_visitor() -> Sequence[keys.Key]:
-    """Returns the rows with sorted sets of subjects for each visitor, which take a look at all keys."""
+    """Returns the rows with a sorted set of subjects for each visitor.
+
+    Their keys are found only by a scan of all keys, so rows that no setting uses are left out.
+    """
     return [
         row
         for row in keys.every()
@@ -348,11 +357,14 @@ def _rename_members_of_visitors(rename: Rename) -> None:
     for row in _sets_of_subjects_by_visitor():
         for key_names in scanning.key_batches(f"{row.family}:*"):
             extend_turn()
-            names = [name for name in key_names if keys.parse(name)[0] is row]
+            names = []
+            for name in key_names:
+                row_of_name, _pieces = keys.parse(name)
+                if row_of_name is row:
+                    names.append(name)
+            entry_calls = [_entries(name, rename) for name in names]
+            entries_of_sets = scripts.run_all(*entry_calls, patient=True)
             calls: list[Call[Any]] = []
-            entries_of_sets = scripts.run_all(
-                *(_entries(name, rename) for name in names), patient=True
-            )
             for name, entries in zip(names, entries_of_sets, strict=True):
                 calls += _renamed_entries(name, entries, rename)
             scripts.run_all(*calls, patient=True)
@@ -374,7 +386,8 @@ def _renamed_entries(
 def _renamed_members(names: Sequence[str], rename: Rename) -> list[Call[Any]]:
     """Returns the calls that rename the subjects in these sorted sets."""
     calls: list[Call[Any]] = []
-    entries_of_sets = scripts.run_all(*(_entries(name, rename) for name in names), patient=True)
+    entry_calls = [_entries(name, rename) for name in names]
+    entries_of_sets = scripts.run_all(*entry_calls, patient=True)
     for name, entries in zip(names, entries_of_sets, strict=True):
         row, pieces = keys.parse(name)
         for subject, score in entries:
@@ -393,11 +406,13 @@ def _renamed_members(names: Sequence[str], rename: Rename) -> list[Call[Any]]:
 
 
 def _entries(name: str, rename: Rename) -> Call[list[tuple[str, int]]]:
-    """Reads the members that may have the old name, and their scores."""
+    """Returns the call that reads the members that may have the old name, and their scores."""
     if rename.is_of_model:
         return Call("ZRANGE", [name], (0, -1, "WITHSCORES"), scripts.pairs)
 
     def decode(score: Any) -> list[tuple[str, int]]:
-        return [] if score is None else [(rename.before, int(score))]
+        if score is None:
+            return []
+        return [(rename.before, int(score))]
 
     return Call("ZSCORE", [name], (rename.before,), decode)

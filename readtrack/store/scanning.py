@@ -6,9 +6,9 @@ from typing import Any
 
 from readtrack.progress import Progress, no_progress
 from readtrack.store import keys, scripts
-from readtrack.store.cluster import Cluster
 from readtrack.store.connection import connect
 from readtrack.store.scripts import Call
+from readtrack.store.servers import SeveralServers
 
 SCAN_COUNT = 1000  # keys looked at in one SCAN step, which scripts then work through
 
@@ -22,16 +22,15 @@ def key_batches(
 ) -> Iterator[list[str]]:
     """Yields the names of the keys that match the pattern behind the prefix, one list a SCAN step.
 
-    A name may come twice. `progress` is called with the number of keys looked at since the last
+    A name may come twice. `progress` is told the number of keys looked at since the last
     call. With the tag of a partition, only the server of the partition is asked. `beginning` is
     another prefix than ours. Raises redis.RedisError.
     """
     client: Any = connect(patient=True)
     match = keys.matching(pattern, beginning=beginning)
-    cursor: Any = (
-        None  # that of a cluster is a value of its own kind, but the last cursor is always 0
-    )
-    if tag and isinstance(client, Cluster):
+    # None is the first one. That of a cluster is a value of its own kind, but the last one is 0.
+    cursor: Any = None
+    if tag and isinstance(client, SeveralServers):
         cursor = client.scan_of([keys.unsettled(tag)])
     while cursor != 0:
         cursor, answer = client.scan(cursor or 0, match=match, count=SCAN_COUNT)
@@ -40,14 +39,16 @@ def key_batches(
 
 
 def subjects(label: str) -> Iterator[str]:
-    """Yields the subjects of the model with that label that have counts or read state.
+    """Yields the subjects of the model `label` that have counts or read state.
 
     They come in no order. A subject may come more than once. Raises redis.RedisError.
     """
-    # With several partitions, there is a tag such as `:{rt07}` between the family and the subject.
-    separator = ":{rt*}:" if len(keys.tags()) > 1 else ":"
+    separator = ":"
+    if keys.is_divided():  # then a tag such as `:{rt07}` is between the family and the subject
+        separator = ":{rt*}:"
     rows = [row for row in keys.every() if row is keys.total or row.kept_with == "read state"]
-    for family in dict.fromkeys(row.family for row in rows):
+    families = dict.fromkeys(row.family for row in rows)
+    for family in families:
         for name in chain.from_iterable(key_batches(f"{family}{separator}{label}:*")):
             _, pieces = keys.parse(name)
             subject = pieces.get("subject")

@@ -13,12 +13,12 @@ from typing import Any, Generic, TypeVar
 from redis import Redis, exceptions
 
 from readtrack import parts
-from readtrack.conf import cached_setting, conf, register_at_fork
-from readtrack.store import fragments, keys, limits
+from readtrack.conf import cached_setting, register_at_fork
+from readtrack.store import fragments, keys, limits, pools
 from readtrack.store.circuit import SilentError
-from readtrack.store.cluster import Cluster
-from readtrack.store.connection import PATIENCE, WRONG_TYPE, AnswerError, closers, connect
+from readtrack.store.connection import WRONG_TYPE, AnswerError, closers, connect, timeout_of
 from readtrack.store.pools import Command, Connections
+from readtrack.store.servers import SeveralServers
 
 # Keys in one call, because a script blocks the server, and Lua can unpack some 8,000 values.
 SLICE = 1000
@@ -39,7 +39,7 @@ class NotRunError(RuntimeError):
 _NOT_RUN = object()
 
 
-# Not frozen, which would cost a hit as much as one command costs the server.
+# Not frozen, because that would cost a hit as much as one command costs the server.
 @dataclass(slots=True)
 class Call(Generic[Result]):
     """A script or a plain command with its keys and arguments. `run_all` gives it its result."""
@@ -55,6 +55,9 @@ class Call(Generic[Result]):
     absent: Any = ...
     # The result, or the error that reading it raises.
     outcome: Any = field(default=_NOT_RUN, repr=False, compare=False)
+    # The command as it is sent, if it is packed already. Then `keys` and `args` are empty. Only for a
+    # Redis that is one server.
+    packed: bytes = b""
 
     @property
     def result(self) -> Result:
@@ -76,8 +79,10 @@ class Call(Generic[Result]):
 
     def command(self) -> Command:
         """Returns the words of the call as a command of Redis. A script goes by its digest."""
+        if self.packed:
+            return self.packed
         if self.script.islower():
-            return ("EVALSHA", _digest(self.script), len(self.keys), *self.keys, *self.args)
+            return ("EVALSHA", digest(self.script), len(self.keys), *self.keys, *self.args)
         return (self.script, *self.keys, *self.args)
 
     def take(self, answer: Any) -> None:
@@ -91,31 +96,61 @@ class Call(Generic[Result]):
 
 
 def run(call: Call[Result], *, patient: bool = False) -> Result:
-    """Returns the call's result, in one round trip. Raises redis.RedisError."""
-    run_all(call, patient=patient)
+    """Returns the call's result, in one round trip. Raises what `run_all` does."""
+    _ask([call], patient=patient)
     return call.result
 
 
 def run_all(*calls: Call[Any], patient: bool = False) -> list[Any]:
     """Runs the calls in one round trip, and gives each its result. Returns the results, in order.
 
-    With `patient` it waits for the server for as long as a flush does, and no call has its `absent`
-    for a result. Raises redis.RedisError if Redis fails, or if one call fails; the other calls then still have
-    their results. Raises AnswerError if an answer is of another type than its call expects.
+    With `patient` it waits for the server for as long as a flush does, and a silent server is an
+    error also for calls with an `absent`. Raises redis.RedisError if Redis fails, or if one call
+    fails; the other calls then still have their results. Raises AnswerError if an answer is of
+    another type than its call expects.
     """
-    if not calls:
-        return []
+    if calls:
+        _ask(calls, patient=patient)
+    return [call.result for call in calls]
+
+
+def _ask(calls: Sequence[Call[Any]], *, patient: bool) -> None:
+    """Runs the calls in one round trip, and gives each its result or its error."""
     ask = sender(patient)
     commands = [call.command() for call in calls]
     answers = ask(commands)
-    if exceptions.NoScriptError in map(type, answers):
-        _send_sources(ask, calls, commands, answers)
     if patient:
         # Or a flush would take a silent server for an empty one.
         for call in calls:
             call.absent = ...
+    _settle(calls, commands, answers, ask)
+
+
+def answer_to(packed: bytes) -> Any:
+    """Returns the answer to a packed command, which may be an error, in one round trip.
+
+    What the answer of a call means, `result_by` tells. Raises redis.RedisError.
+    """
+    [answer] = sender(False)([packed])  # noqa: FBT003 - as `sender` wants it
+    return answer
+
+
+def result_by(call: Call[Result], answer: Any) -> Result:
+    """Returns the result of a call that has got this answer. Raises what `run_all` does."""
+    _settle([call], [call.command()], [answer], sender(False))  # noqa: FBT003
+    return call.result
+
+
+def _settle(
+    calls: Sequence[Call[Any]],
+    commands: list[Command],
+    answers: list[Any],
+    ask: Callable[..., list[Any]],
+) -> None:
+    """Gives the calls their answers, once the server knows the scripts of all of them."""
+    if exceptions.NoScriptError in map(type, answers):
+        _send_sources(ask, calls, commands, answers)
     _take_answers(calls, answers)
-    return [call.result for call in calls]
 
 
 def _take_answers(calls: Sequence[Call[Any]], answers: Sequence[Any]) -> None:
@@ -144,25 +179,25 @@ def _send_sources(
 
     A server forgets scripts after a restart, a fail-over or SCRIPT FLUSH.
     """
-    unknown = [
-        index
-        for index, answer in enumerate(answers)
-        if isinstance(answer, exceptions.NoScriptError)
-    ]
-    for index in unknown:
-        commands[index] = ("EVAL", _source(calls[index].script), *commands[index][2:])
+    unknown: list[int] = []  # the indexes of the calls whose script the server does not know
+    for index, answer in enumerate(answers):
+        if isinstance(answer, exceptions.NoScriptError):
+            unknown.append(index)
+            _, _, *others = pools.words(commands[index])  # behind EVALSHA and the digest
+            commands[index] = ("EVAL", _source(calls[index].script), *others)
     # The calls after an unknown script run again as well, because they have to see what it writes.
-    again = [
+    repeated = [
         index
         for index in range(unknown[0], len(calls))
-        if index in unknown or calls[index].script not in _run_once()
+        if index in unknown or calls[index].script not in _scripts_run_once()
     ]
-    for index, answer in zip(again, ask([commands[index] for index in again]), strict=True):
+    new_answers = ask([commands[index] for index in repeated])
+    for index, answer in zip(repeated, new_answers, strict=True):
         answers[index] = answer
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
-def _run_once() -> frozenset[str]:
+def _scripts_run_once() -> frozenset[str]:
     """Returns the scripts of the core and of parts that are not run a second time."""
     of_parts = [
         f"{part.name}/{script}" for part in parts.installed() for script in part.scripts_run_once
@@ -170,15 +205,16 @@ def _run_once() -> frozenset[str]:
     return ONCE.union(of_parts)
 
 
-@cached_setting("CACHES")
-def sender(patient: bool, server: Redis | None = None) -> Callable[..., list[Any]]:  # noqa: FBT001 - a keyword is slow
+# `patient` is positional, because a keyword makes the look-up in the cache slower.
+@cached_setting("CACHES", "INSTALLED_APPS")
+def sender(patient: bool, server: Redis | None = None) -> Callable[..., list[Any]]:  # noqa: FBT001
     """Returns a function that sends a list of commands and returns the answer to each.
 
     The commands go to Redis, in a cluster to the servers of their keys; with `server`, the client
     of one server, they go there. An answer may be an error. Raises redis.RedisError.
     """
     client = server or connect(patient=patient)
-    if isinstance(client, Cluster):
+    if isinstance(client, SeveralServers):
 
         def ask_server(
             server: Redis, commands: Sequence[Command], meanwhile: Callable[[], None]
@@ -193,10 +229,10 @@ def sender(patient: bool, server: Redis | None = None) -> Callable[..., list[Any
 _making = Lock()  # because a cached function runs for each of several threads that come at once
 
 
-@cached_setting("CACHES")
+@cached_setting("CACHES", "INSTALLED_APPS")
 def _connections_of(pool: Any, *, patient: bool) -> Connections:
     """Returns the only connections of the pool, so that a caller knows which are in use."""
-    connections = Connections(pool, patience=PATIENCE if patient else conf.TIMEOUT)
+    connections = Connections(pool, patience=timeout_of(patient=patient))
     closers.append(connections.close)
     return connections
 
@@ -229,7 +265,7 @@ def parted(
         return []
     if len(items) == 1:
         return [[*items]]
-    if conf.PARTITIONS == 1:
+    if not keys.is_divided():
         return sliced([*items], size)
     portions: list[Sequence[Item]] = []
     for group in keys.by_tag(items, tag_of).values():
@@ -252,9 +288,9 @@ def pairs(answer: Sequence[Any]) -> list[tuple[str, int]]:
 
     They alternate in the protocol RESP2, and are in pairs in RESP3.
     """
-    is_in_pairs = bool(answer) and isinstance(answer[0], list)
-    flat = [*chain(*answer)] if is_in_pairs else answer
-    names_and_numbers = zip(flat[::2], flat[1::2], strict=True)
+    if answer and isinstance(answer[0], list):
+        answer = [*chain(*answer)]
+    names_and_numbers = zip(answer[::2], answer[1::2], strict=True)
     return [(name.decode(), int(number)) for name, number in names_and_numbers]
 
 
@@ -285,8 +321,10 @@ def _source(script: str) -> str:
 
 def _included(name: str, *, part: str) -> str:
     """Returns the name of a script that one of the part includes: its own one, or the core's."""
-    own = f"{part}/{name}"
-    return own if part and _path_of(own).is_file() else name
+    script_of_part = f"{part}/{name}"
+    if part and _path_of(script_of_part).is_file():
+        return script_of_part
+    return name
 
 
 def _path_of(script: str) -> Any:
@@ -296,6 +334,6 @@ def _path_of(script: str) -> Any:
 
 
 @cached_setting("INSTALLED_APPS")
-def _digest(script: str) -> str:
+def digest(script: str) -> str:
     """Returns the digest by which the server knows the script."""
     return sha1(_source(script).encode(), usedforsecurity=False).hexdigest()

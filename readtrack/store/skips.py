@@ -1,4 +1,4 @@
-"""Skips: hits that did not count, by hour and reason; those of robots and assistants also by name."""
+"""Skips: hits that did not count, by hour and reason; of robots and assistants by name, too."""
 
 import atexit
 from collections import Counter
@@ -26,7 +26,8 @@ NAMED_REASONS = frozenset({"bot", "agent"})  # reasons of hits that are also cou
 OTHER = f"{NAMED}other"
 # Reasons, notices and names of robots that Redis keeps of an hour. Robots can make up names, so
 # further ones are counted as OTHER.
-MOST = 64
+MOST_FIELDS = 64
+MOST_WAITING = HOURS * len(REASONS)  # numbers that wait for Redis in a process
 
 
 class SkipBuffer:
@@ -57,18 +58,22 @@ class SkipBuffer:
             fields = (*fields, *notices)
         with self._lock:
             for field in fields:
-                if (key, field) in self.skips:  # most are
-                    self.skips[key, field] += 1
+                number = self.skips.get((key, field))
+                if number:  # for most
+                    self.skips[key, field] = number + 1
                 else:
                     self._add_new(key, field)
 
     def _add_new(self, key: str, field: str) -> None:
-        """Adds one to a field that there was not; to OTHER for a robot that is one too many."""
-        if field.startswith(NAMED) and len(self.skips) >= MOST:
+        """Adds one to a field that there was not; to OTHER for a robot that is one too many.
+
+        Mostly all fields are of one hour. While Redis is down for longer, robots soon are OTHER.
+        """
+        if field.startswith(NAMED) and len(self.skips) >= MOST_FIELDS:
             field = OTHER
         self.skips[key, field] += 1
-        while len(self.skips) > HOURS * len(REASONS):
-            oldest = min(self.skips)
+        while len(self.skips) > MOST_WAITING:
+            oldest = min(self.skips)  # keys begin with the hour
             del self.skips[oldest]
 
     def send(self, *calls: Call[Any]) -> list[Any]:
@@ -118,14 +123,14 @@ def _call_of(skips: Counter[tuple[str, str]]) -> list[Call[int | None]]:
     """
     if not skips:
         return []
-    arguments: list[str | int] = [keys.skips.ttl, MOST, NAMED, OTHER]
+    arguments: list[str | int] = [keys.skips.ttl, MOST_FIELDS, NAMED, OTHER]
     for (_, reason), count in skips.items():
         arguments += (reason, count)
     return [Call("skip", [key for key, _ in skips], arguments, int, absent=None)]
 
 
 def by_hour(hours: int, *, at: datetime) -> Call[list[Counter[str]]]:
-    """Reads the skips of each of the last hours, the latest hour first.
+    """Returns the call that reads the skips of each of the last hours, the latest hour first.
 
     Each hour has numbers by field: a reason, a robot's name behind "bot:", or a notice.
     """
@@ -134,7 +139,9 @@ def by_hour(hours: int, *, at: datetime) -> Call[list[Counter[str]]]:
     hour_keys = [keys.skips(tag, buckets.hour_bucket(time)) for time in times]
 
     def decode(answer: list[list[list[bytes]]]) -> list[Counter[str]]:
-        fields_by_hour = answer[0] if answer else [[]] * hours
+        if not answer:
+            return [Counter() for _hour in range(hours)]
+        fields_by_hour = answer[0]
         return [Counter(dict(scripts.pairs(fields))) for fields in fields_by_hour]
 
     return Call("hashes", [keys.unsettled(tag), *hour_keys], hour_keys, decode)

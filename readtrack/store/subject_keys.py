@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
-from readtrack import buckets, local_time, parts
+from readtrack import buckets, parts
 from readtrack.conf import cached_setting
 from readtrack.store import keys
 from readtrack.store.scripts import Call
@@ -36,9 +36,9 @@ def _other_rows_of_counts() -> Sequence[keys.Key]:
     """Returns the rows with keys about the counts of a subject, without its total, its sketch and
     its hashes.
     """
-    named = {keys.total, keys.hll}
-    named.update(row for row in keys.every() if row.settles and row.type == "hash")
-    return [row for row in every_row() if row.kept_with == "counts" and row not in named]
+    left_out = {keys.total, keys.hll}
+    left_out.update(row for row in keys.every() if row.settles and row.type == "hash")
+    return [row for row in every_row() if row.kept_with == "counts" and row not in left_out]
 
 
 def names_of(rows: Sequence[keys.Key], subject: str, *, at: datetime) -> list[str]:
@@ -73,7 +73,7 @@ def _values(piece: str, lifetime: int, at: datetime) -> Sequence[str]:
     if piece == "hour":
         hours = range(lifetime // keys.HOUR + 1)
         return [buckets.hour_bucket(at - number * buckets.HOUR) for number in hours]
-    days = local_time.local_days(at - timedelta(seconds=lifetime), at)
+    days = buckets.local_days(at - timedelta(seconds=lifetime), at)
     return [*map(buckets.day_bucket, days)]
 
 
@@ -94,7 +94,7 @@ def call(
     prefix = keys.prefix()
     tag = keys.tag(next(iter(rows)))
     at = buckets.now()
-    others = [(row, slot) for row in _other_rows_of_counts() for slot in slots(row, at=at)]
+    other_keys = [(row, slot) for row in _other_rows_of_counts() for slot in slots(row, at=at)]
     key_names = [row(tag) for row in shared]
     entries: list[dict[str, Any]] = []
     for subject, details in rows.items():
@@ -102,7 +102,7 @@ def call(
         hashes = [keys.member(kind, subject) for kind in kinds]
         key_names += [keys.total(subject), keys.hll(subject)]
         key_names += [prefix + name for name in hashes]
-        key_names += [row.placed({**slot, "subject": subject}, tag=tag) for row, slot in others]
+        key_names += [row.placed({**slot, "subject": subject}, tag=tag) for row, slot in other_keys]
         entry = {
             "subject": subject,
             "names": [subject, *hashes],

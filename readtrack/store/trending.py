@@ -25,7 +25,20 @@ def top_subjects(limit: int, *, at: datetime, label: str = "") -> list[tuple[str
     if None in heads:
         scripts.run_all(*_updates(at, is_missing=True))
         heads = scripts.run_all(*lists(limit, label=label))
-    return [] if None in heads else best(heads, limit)
+        if None in heads:  # Redis could not keep it
+            return []
+    return best(heads, limit)
+
+
+def keys_of_minutes(tag: str, minutes: Sequence[str]) -> list[str]:
+    """Returns the keys that have the views by subject in these minutes: two for each minute.
+
+    A view is in the first one until the list takes it in, and then in the second one.
+    """
+    key_names: list[str] = []
+    for minute in minutes:
+        key_names += (keys.trending_bucket(tag, minute), keys.trending_taken(tag, minute))
+    return key_names
 
 
 def lists(limit: int, *, label: str = "") -> list[Call[list[tuple[str, int]] | None]]:
@@ -35,28 +48,17 @@ def lists(limit: int, *, label: str = "") -> list[Call[list[tuple[str, int]] | N
     """
 
     def decode(answer: Sequence[bytes] | None) -> list[tuple[str, int]] | None:
-        return None if answer is None else scripts.pairs(answer)
+        if answer is None:
+            return None
+        return scripts.pairs(answer)
 
-    start = f"{label}:" if label else ""
-    arguments = (max(0, limit), start, LOOKED_AT)
+    start_of_subjects = ""
+    if label:
+        start_of_subjects = f"{label}:"
+    arguments = (max(0, limit), start_of_subjects, LOOKED_AT)
     return [
-        Call("top", [keys.trending_top(tag)], arguments, decode, absent=[]) for tag in keys.tags()
+        Call("top", [keys.trending_list(tag)], arguments, decode, absent=[]) for tag in keys.tags()
     ]
-
-
-def recent(subjects_or_labels: Sequence[str], minutes: int, *, at: datetime) -> list[Call[int]]:
-    """Returns calls that read the views of the last minutes, one for each partition.
-
-    They are the views of all these subjects, or of all these models, together.
-    """
-    minute_names = buckets.minute_buckets(minutes, until=at)
-    are_subjects = any(":" in name for name in subjects_or_labels)
-    arguments = [str(int(are_subjects)), *subjects_or_labels]
-    calls = []
-    for tag in keys.tags():
-        minute_keys = [keys.trending_bucket(tag, minute) for minute in minute_names]
-        calls.append(Call("recent", minute_keys, arguments, int, absent=None))
-    return calls
 
 
 def best(heads: Sequence[list[tuple[str, int]] | None], limit: int) -> list[tuple[str, int]]:
@@ -83,6 +85,17 @@ def refresh_trending(*, at: datetime | None = None) -> int:
     return sum(call.result for call in calls if call.has_result)
 
 
+def forgetting(subjects: Sequence[str], *, at: datetime) -> Call[int]:
+    """Returns the call that removes subjects of one partition from the last hour.
+
+    `at` is by Redis's clock, as that of views is.
+    """
+    tag = keys.tag(subjects[0])
+    minutes = buckets.minute_buckets(MINUTES + GAP, until=at)
+    key_names = [keys.trending_list(tag), *keys_of_minutes(tag, minutes)]
+    return Call("forget_trending", key_names, subjects, int)
+
+
 def _updates(at: datetime, *, is_missing: bool = False) -> list[Call[int]]:
     """Returns calls that update the lists, one for each partition.
 
@@ -95,14 +108,14 @@ def _updates(at: datetime, *, is_missing: bool = False) -> list[Call[int]]:
         present_minute,
         MINUTES,
         GAP,
-        keys.trending_top.ttl,
-        keys.trending_copy.ttl,
+        keys.trending_list.ttl,
+        keys.trending_taken.ttl,
         int(is_missing),
     )
     calls = []
     for tag in keys.tags():
-        key_names = [keys.trending_top(tag)]
+        key_names = [keys.trending_list(tag)]
         key_names += [keys.trending_bucket(tag, minute) for minute in minutes[-MINUTES:]]
-        key_names += [keys.trending_copy(tag, minute) for minute in minutes]
+        key_names += [keys.trending_taken(tag, minute) for minute in minutes]
         calls.append(Call("trend", key_names, arguments, int))
     return calls

@@ -5,12 +5,12 @@ UNIQUE.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime
+from datetime import date
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.conf import cached_setting, conf
 from readtrack.hits import readers
 from readtrack.hits.hit import Hit
@@ -52,14 +52,24 @@ class Strategy:
     answers = ""  # what it can tell, for `manage.py readtrack budget`
     suits = ""  # why to choose it if it takes least memory; "" if the budget never advises it
 
-    def effects(self, hit: Hit, subject: str) -> Sequence[Effect]:
+    def effects(self, hit: Hit, subject: str) -> tuple[Effect, ...]:
         """Returns what a counted view does to the keys; nothing for a visitor who is not counted."""
         number: int | None = 0
         if self.needs_reader:
             number = readers.number_of(hit.reader)
         if number is None:
             return ()
-        return (Effect(self.name, (self.key(subject),), number),)
+        return (Effect(self.name, (self.key.start(keys.tag(subject)),), number),)
+
+    def known_days(self) -> list[date]:
+        """Returns the days (in TIME_ZONE) whose visitors it knows, the oldest first, up to today.
+
+        They are none for a strategy without daily sets.
+        """
+        if not self.covers_days:
+            return []
+        now = buckets.now()
+        return buckets.local_days(now - (self.covers_days - 1) * buckets.DAY, now)
 
     def together(self, subjects: Sequence[str]) -> int:
         """Returns how many different visitors the subjects had in all.
@@ -143,9 +153,10 @@ class DailySets(Strategy):
     covers_days = keys.unique_day.ttl // keys.DAY
     answers = "exact for a day, who has seen what on it; two days at most"
 
-    def effects(self, hit: Hit, subject: str) -> Sequence[Effect]:
-        members = keys.unique_day(local_time.local_day_bucket(hit.at), subject)
-        return (Effect(self.name, (members, self.key(subject)), keys.unique_day.ttl),)
+    def effects(self, hit: Hit, subject: str) -> tuple[Effect, ...]:
+        tag = keys.tag(subject)
+        members = keys.unique_day.start(tag, buckets.local_day_bucket(hit.at))
+        return (Effect(self.name, (members, self.key.start(tag)), keys.unique_day.ttl),)
 
 
 class Bitmaps(Strategy):
@@ -216,27 +227,6 @@ def union(
     return Call("unite_sketches", [*scratch_keys, *live], arguments, decode)
 
 
-def of_minutes(labels: Sequence[str], minutes: int, *, at: datetime) -> list[Call[Any]]:
-    """Returns calls that count the different visitors of models in the last minutes.
-
-    There is one call for each partition. With one partition its result is the number; with several
-    partitions each result is a sketch, and `union` counts them.
-    """
-    if not labels:
-        return []
-    minute_names = buckets.minute_buckets(minutes, until=at)
-    calls: list[Call[Any]] = []
-    for tag in keys.tags():
-        minute_keys = [
-            keys.minute_visitors(tag, minute, label) for minute in minute_names for label in labels
-        ]
-        scratch_key = f"{minute_keys[0]}:union"
-        wants_sketch = 1 if tag else 0
-        key_names = [scratch_key, *minute_keys]
-        calls.append(Call("visitors_now", key_names, (wants_sketch,), absent=None))
-    return calls
-
-
 def count_union(key_names: Iterable[str]) -> int:
     """Returns the number of different members of the sets at these keys.
 
@@ -299,8 +289,7 @@ def visitors(subjects: Sequence[str]) -> Call[dict[str, int]]:
     # The name of each key begins with the start for its model. To call `strategy.key` for each
     # subject would take a tenth of the time of a flush.
     start_by_label = {
-        label: keys.prefix() + strategy.key.template % (tag, "")
-        for label, strategy in strategy_by_label.items()
+        label: strategy.key.start(tag) for label, strategy in strategy_by_label.items()
     }
     key_names = [
         start_by_label[label] + subject for label, subject in zip(labels, subjects, strict=True)
@@ -333,29 +322,3 @@ def _common_strategy(subjects: Sequence[str]) -> Strategy:
             f"Visitors counted in different ways ({strategy_names}) cannot be counted together."
         )
     return strategies.pop()
-
-
-def visitors_of_sets(
-    subjects: Sequence[str], first_and_last: tuple[date, date]
-) -> dict[str, int] | None:
-    """Returns the exact number of visitors of each subject on these days, by its daily sets.
-
-    Returns None if the subjects have no such sets, or not of these days. Raises UniquesError if the
-    sets of a subject have too many members, and redis.RedisError.
-    """
-    strategies = {strategy_of(subject) for subject in subjects}
-    if len(strategies) != 1:
-        return None
-    strategy = strategies.pop()
-    now = buckets.now()
-    first, last = first_and_last
-    days = local_time.local_days(now - (strategy.covers_days - 1) * buckets.DAY, now)
-    if not strategy.covers_days or first < days[0]:
-        return None
-    days = [day for day in days if first <= day <= last]
-    numbers = {}
-    for subject in subjects:
-        numbers[subject] = count_union(
-            keys.unique_day(buckets.day_bucket(day), subject) for day in days
-        )
-    return numbers

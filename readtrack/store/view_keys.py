@@ -6,9 +6,9 @@ Hot path: all but the subject and the visitor is computed once for each model an
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.conf import cached_setting
-from readtrack.store import effects, fragments, keys, uniques
+from readtrack.store import fragments, keys, uniques
 from readtrack.store.keys import Key
 
 
@@ -30,7 +30,6 @@ class ViewKeys(NamedTuple):
     of_seen: tuple[str, ...]  # what the parts need of a view whose page was seen
     of_subject: tuple[str, ...]  # what the parts need; the total again for what they do not need
     of_model: tuple[str, ...]
-    has_effects: bool  # the model's views may have some, see store/effects.py
 
 
 # All hits of a second have the same object as their time, by which they are found soonest.
@@ -48,7 +47,7 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
         "tag": tag,
         "hour": buckets.hour_bucket(at),
         "minute": buckets.minute_bucket(at),
-        "date": local_time.local_day_bucket(at),
+        "date": buckets.local_day_bucket(at),
         "model": label,
         "subject": "",
         "visitor": "",
@@ -62,12 +61,17 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
     of_subject = []
     of_model = []
     for counting in fragments.counting_parts():
-        of_seen += [start(row) for row in counting.view.keys_if_seen.values()]
-        rows = counting.view.keys
+        of_seen += [start(row) for row in counting.needs.keys_if_seen.values()]
+        rows = counting.needs.keys
         for name in counting.keys.of_subject:
-            is_needed = counting.view.needs(name, label)
-            of_subject.append(start(rows[name]) if is_needed else total)
+            if counting.needs.needs(name, label):
+                of_subject.append(start(rows[name]))
+            else:
+                of_subject.append(total)
         of_model += [start(rows[name]) for name in counting.keys.of_model]
+    hll = total
+    if uniques.counts_by_hll(label):
+        hll = start(keys.hll)
     return ViewKeys(
         rate=start(keys.rate),
         unsettled=start(keys.unsettled),
@@ -75,10 +79,9 @@ def of_minute(minute: int, prefix: str, tag: str, label: str) -> ViewKeys:
         changed=start(keys.changed),
         total=total,
         minute_visitors=start(keys.minute_visitors),
-        hll=start(keys.hll) if uniques.counts_by_hll(label) else total,
+        hll=hll,
         window=f"{prefix}{keys.window.family}{tag}:",
         of_seen=tuple(of_seen),
         of_subject=tuple(of_subject),
         of_model=tuple(of_model),
-        has_effects=bool(effects.makers(label)),
     )

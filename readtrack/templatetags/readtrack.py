@@ -24,7 +24,7 @@ from readtrack.page.placeholders import (
     Placeholder,
 )
 from readtrack.page.rendering import in_words
-from readtrack.page.stream import asked
+from readtrack.page.stream import outside_coroutine
 from readtrack.reports.page_state import page_state
 
 register = template.Library()
@@ -83,8 +83,9 @@ def most_viewed(of: Any, limit: int = 10) -> Any:
     """`{% most_viewed "blog.Post" limit=5 as posts %}` sets the posts with the most views of all
     time. A queryset may stand in place of the model's name.
     """
-    rows = apps.get_model(of) if isinstance(of, str) else of
-    return asked(lambda: reports.most_viewed(rows, limit))
+    if isinstance(of, str):
+        of = apps.get_model(of)
+    return outside_coroutine(partial(reports.most_viewed, of, limit))
 
 
 @register.simple_tag
@@ -94,8 +95,10 @@ def trending(limit: int = 10, of: str = "") -> list[reports.Trend]:
 
     `of="blog.Post"` makes it a single model.
     """
-    model = apps.get_model(of) if of else None
-    return asked(lambda: reports.trending(limit, model=model))
+    model = None
+    if of:
+        model = apps.get_model(of)
+    return outside_coroutine(partial(reports.trending, limit, model=model))
 
 
 @register.simple_tag
@@ -103,7 +106,7 @@ def visitor_count(obj: Any) -> int | str:
     """`{% visitor_count post %}` shows the unique visitors. Each tag takes a round trip."""
     if not Placeholder.of(COUNT, obj):  # has no counts; with DEBUG that is logged
         return ""
-    return asked(lambda: reports.visitors([obj])[obj])
+    return outside_coroutine(lambda: reports.visitors([obj])[obj])
 
 
 class PlaceholderNode(template.Node):
@@ -130,14 +133,17 @@ class PlaceholderNode(template.Node):
             self.target = arguments[-1]
             arguments = arguments[:-2]
         if not arguments or len(arguments) > 2 or not set(arguments[1:]) <= set(options):
-            usage = f" [{' or '.join(options)}]" if options else ""
-            raise template.TemplateSyntaxError(f"Usage: {{% {tag} object{usage} [as name] %}}")
+            usage = f"{tag} object"
+            if options:
+                usage += f" [{' or '.join(options)}]"
+            raise template.TemplateSyntaxError(f"Usage: {{% {usage} [as name] %}}")
         self.obj = parser.compile_filter(arguments[0])
         self.placeholder_kind = placeholder_kind
         if len(arguments) == 2:
             self.placeholder_kind = arguments[1]
 
     def render(self, context: template.Context) -> str:
+        """Returns the placeholder, or both branches of `if_unread`; "" with `as name`."""
         obj = self.obj.resolve(context)
         if self.placeholder_kind == IF:
             unread = partial(self.unread.render, context)
@@ -146,7 +152,7 @@ class PlaceholderNode(template.Node):
         placeholder = Placeholder.of(self.placeholder_kind, obj, tag=self.tag)
         if self.target is None:
             return tags.html_of(placeholder, context)
-        context[self.target] = asked(lambda: self._value(placeholder, obj, context))
+        context[self.target] = outside_coroutine(lambda: self._value(placeholder, obj, context))
         return ""
 
     def _value(self, placeholder: Placeholder | None, obj: Any, context: template.Context) -> Any:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from readtrack.conf import conf
 from readtrack.registry import registry
+from readtrack.store import keys as core_keys
 from readtrack.store.keys import Key
 
 # What a reader and a thread are taken to have within the `days` of THREADS.
@@ -21,8 +21,8 @@ def _never() -> bool:
 
 def _positions_of(size: Any) -> tuple[float, float]:
     # Each partition has a hash of a reader who has read one of its threads.
-    hashes = min(conf.PARTITIONS, THREADS_READ)
-    return (size.readers + 1) * hashes, max(1, THREADS_READ / conf.PARTITIONS)
+    hashes = min(len(core_keys.tags()), THREADS_READ)
+    return (size.readers + 1) * hashes, max(1, THREADS_READ / len(core_keys.tags()))
 
 
 def _news_of(size: Any) -> tuple[float, float]:

@@ -3,7 +3,6 @@ names.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import ForeignKey, Model
@@ -11,7 +10,7 @@ from django.utils.module_loading import import_string
 
 from readtrack.conf import cached_setting, says_true
 from readtrack.registry import registry
-from readtrack.subjects import label_of, model_with_label, with_parents
+from readtrack.subjects import label_of, model_with_label, option_of
 
 
 def named_paths(label: str) -> Sequence[str]:
@@ -91,10 +90,8 @@ def has_private_rows(model: type[Model]) -> bool:
 
 
 def _function_of(model: type[Model]) -> str:
-    """Returns the path of `is_public` of the model, or of its nearest parent that has one; else ""."""
-    for parent in with_parents(model):
-        options = registry().get(parent._meta.label_lower)
-        path: Any = options.of_parts.get("is_public") if options else None
-        if isinstance(path, str):
-            return path
-    return ""
+    """Returns the path of `is_public` of the model, or of its nearest parent that has one; else
+    "".
+    """
+    path = option_of(model, "is_public")
+    return path if isinstance(path, str) else ""

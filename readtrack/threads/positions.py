@@ -173,7 +173,7 @@ class Positions(Form):
     def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
         return [Call("ZREM", [keys.thread_news(subject)], (post,), int) for subject in subjects]
 
-    def start(self, *, as_of: int) -> list[Call[Any]]:
+    def mark_all_for_everybody(self, *, as_of: int) -> list[Call[Any]]:
         """Returns calls that mark all threads read for everybody up to that time (µs), in order."""
         calls: list[Call[Any]] = []
         for tag in store_keys.tags():
@@ -333,7 +333,7 @@ class BoardPositions(Form):
         label = threads.label
         key_names = threads.first_keys(reader, tag)
         key_names += [keys.board_news(tag, label, subject) for subject in subjects]
-        news_prefix = store_keys.prefix() + keys.thread_news.template % (tag, f"{label}:")
+        news_prefix = keys.thread_news.start(tag) + f"{label}:"
         arguments: list[str | int] = [kept_for(), _can_have(reader), news_prefix]
         arguments += map(board_name, subjects)
         decode = partial(counted, subjects)

@@ -43,8 +43,8 @@ class KeysOfThreads(KeysOfPart):
             prefix = store_keys.prefix()
             yield [StoredKey(prefix + copy.name, copy.last, copy.changed) for copy in portion]
 
-    def restore(self, tag: str, *, token: str) -> int | None:
-        return restore(tag, token=token)
+    def restore(self, tag: str, *, restoration_id: str) -> int | None:
+        return restore(tag, restoration_id=restoration_id)
 
     def exist(self) -> bool:
         return exist()
@@ -108,10 +108,11 @@ def _times(row: ReadTimes) -> dict[str, int]:
     return content
 
 
-def restore(tag: str, *, token: str) -> int | None:
-    """Gives the Redis of a partition what SQL has of it. `token` is that of `begin_restoring`.
+def restore(tag: str, *, restoration_id: str) -> int | None:
+    """Gives the Redis of a partition what SQL has of it. `restoration_id` is that of
+    `begin_restoring`.
 
-    Returns the number of keys; None if Redis has another token. Raises redis.RedisError or
+    Returns the number of keys; None if Redis has another restoration. Raises redis.RedisError or
     django.db.Error.
     """
     if not positions_by_label():
@@ -120,7 +121,7 @@ def restore(tag: str, *, token: str) -> int | None:
     rows = databases.rows(ReadTimes).filter(tag=tag)
     for portion in databases.in_portions(rows, "key", ROWS_AT_ONCE):
         copies_of_portion = [TimesCopy(row.name, _times(row)) for row in portion]
-        if not times.restore(tag, copies_of_portion, token=token):
+        if not times.restore(tag, copies_of_portion, restoration_id=restoration_id):
             return None
         restored += len(portion)
     return restored

@@ -3,7 +3,7 @@
 from typing import Any
 
 from readtrack.page import tags
-from readtrack.page.stream import asked
+from readtrack.page.stream import outside_coroutine
 from readtrack.threads import reports
 
 
@@ -15,5 +15,13 @@ def first_unread(context: Any, rows: Any, of: Any = None, written: str = "") -> 
     are those of `first_unread` in `readtrack.threads.reports`. Each tag takes a round trip and a
     query.
     """
-    user = tags.user_of(context)
-    return asked(lambda: reports.first_unread(user, rows, of=of, written=written))
+    user = _user_of(context)
+    return outside_coroutine(lambda: reports.first_unread(user, rows, of=of, written=written))
+
+
+def _user_of(context: Any) -> Any:
+    """Returns the user of a template, or None: that of the request, without one the context's."""
+    request = tags.request_of(context)
+    if request is None:
+        return context.get("user")
+    return getattr(request, "user", None)

@@ -121,16 +121,18 @@ def _merged_news(stored: Mapping[str, int], copy: Mapping[str, int]) -> dict[str
     return {**boards, **{name: time for time, name in last_publications}}
 
 
-def restore(tag: str, rows: Sequence[TimesCopy], *, token: str) -> bool:
-    """Gives Redis what SQL has of keys of a partition. `token` is that of `copies.begin_restoring`.
+def restore(tag: str, rows: Sequence[TimesCopy], *, restoration_id: str) -> bool:
+    """Gives Redis what SQL has of keys of a partition. `restoration_id` is what
+    `copies.begin_restoring` returned.
 
-    Returns False if Redis has another token, so that nothing was changed. Raises redis.RedisError.
+    Returns False if Redis has another restoration, so that nothing was changed. Raises
+    redis.RedisError.
     """
-    calls = [call for copy in rows for call in _restoring(tag, copy, token=token)]
+    calls = [call for copy in rows for call in _restoring(tag, copy, restoration_id=restoration_id)]
     return all(answer > 0 for answer in scripts.run_all(*calls, patient=True))
 
 
-def _restoring(tag: str, copy: TimesCopy, *, token: str) -> list[Call[int]]:
+def _restoring(tag: str, copy: TimesCopy, *, restoration_id: str) -> list[Call[int]]:
     """Returns the call that restores a key; none for a key that belongs elsewhere by now."""
     row, pieces = parse(copy.name)
     if row is None or not is_used(row, pieces):
@@ -146,7 +148,7 @@ def _restoring(tag: str, copy: TimesCopy, *, token: str) -> list[Call[int]]:
         names = tags_of(label, times).get(tag, [])  # the others are of earlier partitions
         times = {name: times[name] for name in names}
     arguments: list[str | int] = [
-        token,
+        restoration_id,
         KINDS[row],
         lifetime(),
         kept_for(),

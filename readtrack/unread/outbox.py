@@ -32,14 +32,13 @@ DIGEST = 8  # bytes of a token that name its post
 def outboxes() -> list[str]:
     """Returns the aliases of the databases that have an outbox, first that of the app itself."""
     app_alias = router.db_for_write(PendingPublication)
-    news_models = [
-        subjects.model_with_label(label)
-        for label, options in registry().items()
-        if options.news_for
-    ]
-    models: list[Any] = [*subjects.tracked_models(), *filter(None, news_models)]
+    models: list[Any] = [*subjects.tracked_models()]
+    for label, options in registry().items():
+        model = subjects.model_with_label(label)
+        if options.news_for and model is not None:
+            models.append(model)
     aliases = {router.db_for_write(model) for model in models} - {app_alias}
-    return [app_alias, *sorted(alias for alias in aliases if _has_outbox(alias))]
+    return [app_alias, *sorted(filter(_has_outbox, aliases))]
 
 
 @cached_setting("DATABASES", "DATABASE_ROUTERS")
@@ -51,25 +50,25 @@ def _has_outbox(alias: str) -> bool:
 def send_on_commit(publications: Sequence[PendingPublication], *, using: str | None) -> None:
     """Puts publications into the outbox of their posts' database, and sends them on commit.
 
-    `using` is the alias of that database. If it has no outbox, they go into the app's own outbox
+    `using` is the alias of that database, None for the default one. If it has no outbox, they go into the app's own outbox
     after the commit.
     """
     if not publications:
         return
     alias = using or DEFAULT_DB_ALIAS
     has_outbox = alias in outboxes()
-    outbox = alias if has_outbox else databases.of(PendingPublication).alias
     if has_outbox:
-        PendingPublication.objects.using(outbox).bulk_create(publications)
+        PendingPublication.objects.using(alias).bulk_create(publications)
 
     # A function and no partial, because Django 5.2 logs an error with the function's __qualname__.
-    def keep_and_send() -> None:
-        if not has_outbox:
-            PendingPublication.objects.using(outbox).bulk_create(publications)
-        fail_open(send, False, publications, outbox)  # noqa: FBT003 - the default result
+    def send_at_last() -> None:
+        if has_outbox:
+            fail_open(send, None, publications, alias)
+        else:
+            fail_open(send_now, None, publications)
 
     # Robust, because the post is saved by then: Django logs an error, and the page is served.
-    transaction.on_commit(keep_and_send, using=alias, robust=True)
+    transaction.on_commit(send_at_last, using=alias, robust=True)
 
 
 def token_of(post: str) -> UUID:
@@ -109,16 +108,21 @@ def withdraw_on_commit(categories: Mapping[str, Sequence[str]], *, using: str | 
 
 
 def _delete_of_posts(categories: Mapping[str, Sequence[str]], alias: str) -> None:
-    """Deletes what is in the outbox of that database of each post alone, in the post's categories."""
-    names_by_start = {_token_start(post): names for post, names in categories.items()}
-    all_names = {name for names in categories.values() for name in names}
-    rows = PendingPublication.objects.using(alias).filter(subject__in=all_names, items=1)
+    """Deletes the publications of each post alone from the outbox of that database, in the post's
+    categories. `categories` is as in `withdraw_on_commit`.
+    """
+    subjects_by_token_start: dict[str, Sequence[str]] = {}
+    all_subjects: set[str] = set()
+    for post, subject_names in categories.items():
+        subjects_by_token_start[_token_start(post)] = subject_names
+        all_subjects.update(subject_names)
+    rows = PendingPublication.objects.using(alias).filter(subject__in=all_subjects, items=1)
+    tokens: list[UUID] = []
     # Not by ranges of tokens, because MariaDB sorts them by their ends.
-    tokens = [
-        token
-        for token, name in rows.values_list("token", "subject")
-        if token and name in names_by_start.get(token.hex[: 2 * DIGEST], ())
-    ]
+    for token, subject in rows.values_list("token", "subject"):
+        token_start = token.hex[: 2 * DIGEST]
+        if subject in subjects_by_token_start.get(token_start, ()):
+            tokens.append(token)
     for portion in scripts.sliced(tokens):
         rows.filter(token__in=portion).delete()
 
@@ -133,16 +137,15 @@ def send_now(publications: Sequence[PendingPublication]) -> None:
     send(publications, outbox)
 
 
-def send(publications: Sequence[PendingPublication], outbox: str) -> bool:
+def send(publications: Sequence[PendingPublication], outbox: str) -> None:
     """Sends publications to Redis, and notes that in the outbox of that database.
 
-    If a server of a cluster is silent, the publications for the others are sent first. Returns
-    True, so that a caller with `fail_open` knows that it did not fail. Raises redis.RedisError.
+    If a server of a cluster is silent, the publications for the others are sent first. Raises
+    redis.RedisError.
     """
-    _, silent = _send_portions(publications, outbox)
-    if silent:
-        raise silent
-    return True
+    sent = _send_portions(publications, outbox)
+    if sent.silent:
+        raise sent.silent
 
 
 class Sent(NamedTuple):
@@ -171,11 +174,12 @@ def _send_portions(publications: Sequence[PendingPublication], outbox: str) -> S
 
 
 def _send_portion(portion: Sequence[PendingPublication]) -> int:
-    """Sends publications of one partition. Returns Redis's time (µs), 0 if it takes none.
+    """Sends publications of one partition. Returns Redis's time (µs), 0 if Redis takes none of
+    them, because it has not begun.
 
-    If they are of several forms, it is the time of the first one. Raises redis.RedisError.
+    For publications of several forms it is the earliest time. Raises redis.RedisError.
     """
-    publications = _publications(portion)
+    publications = _for_redis(portion)
     times = [scripts.run(call) for call in read_state.publish(publications)]
     if 0 in times and read_states.begin_new_site():
         times = [scripts.run(call) for call in read_state.publish(publications)]
@@ -187,30 +191,32 @@ def _tag_of(row: PendingPublication) -> str:
     return keys.tag(row.subject)
 
 
-def _publications(rows: Sequence[PendingPublication]) -> list[read_state.Publication]:
+def _for_redis(rows: Sequence[PendingPublication]) -> list[read_state.Publication]:
     """Returns the rows as publications for Redis. Asks SQL what their categories are within, where
     that is not known.
     """
-    found = read_state.within([row.subject for row in rows if row.within is None])
+    asked_subjects = [row.subject for row in rows if row.within is None]
+    within_by_subject = read_state.within(asked_subjects)
     publications = []
     for row in rows:
-        within = found.get(row.subject, []) if row.within is None else row.within
-        publications.append(_publication(row, within=within))
+        within = row.within
+        if within is None:
+            within = within_by_subject.get(row.subject, [])
+        publications.append(_row_for_redis(row, within=within))
     return publications
 
 
-def _publication(row: PendingPublication, *, within: Sequence[str]) -> read_state.Publication:
+def _row_for_redis(row: PendingPublication, *, within: Sequence[str]) -> read_state.Publication:
     """Returns the row of an outbox as a publication for Redis.
 
     `within` has the subjects of the objects that the row's category is within.
     """
-    token = row.token.hex if row.token else ""
     return read_state.Publication(
         subject=row.subject,
         items=row.items,
         author=_author(row),
         is_own=row.is_own,
-        token=token,
+        token=row.token.hex,
         post=row.post,
         within=tuple(within),
     )
@@ -288,9 +294,3 @@ def _by_outbox(publications: Sequence[Pending]) -> dict[str, list[Pending]]:
     for publication in publications:
         groups.setdefault(publication.outbox, []).append(publication)
     return groups
-
-
-def delete_of_categories(subject_names: Sequence[str]) -> None:
-    """Deletes the publications in these categories from all outboxes."""
-    for alias in outboxes():
-        PendingPublication.objects.using(alias).filter(subject__in=subject_names).delete()

@@ -56,34 +56,37 @@ def publish(
     outbox.send_on_commit(publications, using=using)
 
 
-def publish_to(objs: Iterable[Model], posts: Sequence[Model], *, using: str | None = None) -> None:
-    """Makes the categories `objs` unread on commit, because the posts are new in them. Other
-    categories stay as they are.
+def publish_to(
+    categories: Iterable[Model], posts: Sequence[Model], *, using: str | None = None
+) -> None:
+    """Makes the categories unread on commit, because the posts are new in them. Other categories
+    stay as they are.
 
     The posts may be of any model. Raises TypeError for a category without read state.
     """
     news = list(subjects.listed(posts))
-    posts_by_category = dict.fromkeys(subjects.category_subjects(objs), news)
+    posts_by_category = dict.fromkeys(subjects.category_subjects(categories), news)
     outbox.send_on_commit(_publications(posts_by_category), using=using)
 
 
-def publish_each_to(objs: Iterable[Model], posts: Sequence[Model]) -> None:
+def publish_each_to(categories: Iterable[Model], posts: Sequence[Model]) -> None:
     """Does what `publish_to` does, by one publication for each post, so that each one can be taken
     back.
     """
-    subject_names = subjects.category_subjects(objs)
+    subject_names = subjects.category_subjects(categories)
     publications = [_publication(name, [post]) for post in posts for name in subject_names]
     outbox.send_on_commit(publications, using=None)
 
 
 def _publications(posts_by_category: Mapping[str, Sequence[Model]]) -> list[PendingPublication]:
-    """Returns one publication for each category; for a form that knows each post, one for each post.
+    """Returns one publication for each category, or one for each post where the category's form of
+    read state has `keeps_posts`.
 
-    `posts_by_category` has the new posts by the subject of the category.
+    `posts_by_category` has the new posts of each category, by the category's subject.
     """
     publications = []
     for subject, posts in posts_by_category.items():
-        if read_state.strategy_of(subject).keeps_posts:
+        if read_state.form_of(subject).keeps_posts:
             publications += [_publication(subject, [post]) for post in posts]
         else:
             publications.append(_publication(subject, posts))
@@ -91,7 +94,7 @@ def _publications(posts_by_category: Mapping[str, Sequence[Model]]) -> list[Pend
 
 
 def _publication(subject: str, posts: Sequence[Model]) -> PendingPublication:
-    """Returns the publication of the posts in the category with that subject."""
+    """Returns the publication of the posts in the category `subject`."""
     authors = {subjects.author_of(post) for post in posts}
     author = ""
     if len(authors) == 1:  # a single author of all posts gets no dot
@@ -102,7 +105,7 @@ def _publication(subject: str, posts: Sequence[Model]) -> PendingPublication:
         publication.token = outbox.token_of(publication.post)
     category = _loaded_category(subject, posts[0])
     if category is not None:
-        publication.within = read_state.strategy_of(subject).loaded_within(category)
+        publication.within = read_state.form_of(subject).loaded_within(category)
     return publication
 
 
@@ -148,7 +151,7 @@ def withdraw(categories: Iterable[str], posts: Iterable[Model], *, using: str | 
 
     Does nothing for a category whose form of read state cannot.
     """
-    names = [name for name in categories if read_state.strategy_of(name).has_numbers]
+    names = [name for name in categories if read_state.form_of(name).has_numbers]
     if names:
         withdrawn = {subjects.subject_of(post): names for post in posts}
         outbox.withdraw_on_commit(withdrawn, using=using)
@@ -157,7 +160,7 @@ def withdraw(categories: Iterable[str], posts: Iterable[Model], *, using: str | 
 def _can_withdraw(link: Any) -> bool:
     """Returns True if news can be taken back in the categories that the field leads to."""
     label = subjects.label_of(link.related_model)
-    return read_state.strategy_of(label).has_numbers
+    return read_state.form_of(label).has_numbers
 
 
 def categories_of(
@@ -188,7 +191,7 @@ def _linked(post: Model, field: "ManyToManyField[Any, Any]", *, using: str | Non
     The post's own manager is not asked: that of django-modelcluster answers with what is still to
     be linked, and a further signal tells of that.
     """
-    links: Any = field.remote_field.through
-    rows = every_row(links, using=using).filter(**{field.m2m_field_name(): post})
-    # Of the categories, because a link may refer to another field of theirs.
-    return [*rows.values_list(f"{field.m2m_reverse_field_name()}__pk", flat=True)]
+    link_model: Any = field.remote_field.through
+    links = every_row(link_model, using=using).filter(**{field.m2m_field_name(): post})
+    # The name ends with `__pk`, because a link may refer to the category by another field.
+    return [*links.values_list(f"{field.m2m_reverse_field_name()}__pk", flat=True)]

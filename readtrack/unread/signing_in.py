@@ -36,10 +36,10 @@ def take_over(anonymous: Reader, user: Reader) -> int:
 
 
 def _forget(anonymous: Reader) -> dict[str, int]:
-    """Forgets the anonymous reader. Returns the numbers that it had, by the tag of the partition."""
+    """Forgets the anonymous reader. Returns its former numbers by the tag of the partition."""
     numbers = scripts.run_all(*read_state.forget(anonymous))
-    numbers_by_tag = dict(zip(keys.tags(), numbers, strict=True))
-    return {tag: number for tag, number in numbers_by_tag.items() if number is not None}
+    pairs = zip(keys.tags(), numbers, strict=True)
+    return {tag: number for tag, number in pairs if number is not None}
 
 
 def _portions_of_categories() -> Iterator[Sequence[str]]:

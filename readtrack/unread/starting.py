@@ -19,16 +19,16 @@ BYTES_AT_ONCE = 10_000_000
 
 def start_as_read(model: type[Model], *, progress: Progress = no_progress) -> int:
     """Marks each row of the model as read for all users. A row for which something is published
-    meanwhile stays unread.
+    meanwhile stays unread. Where Redis numbers the readers, each user first gets an ordinal.
 
-    `progress` is called with numbers of rows. Returns the number of rows that were marked. It may
+    `progress` is told the number of rows. Returns the number of rows that were marked. It may
     be started again. Raises redis.RedisError or django.db.Error.
     """
     read_states.ensure_begun()
     as_of = connection.server_time(patient=True)
-    form = read_state.strategy_of(subjects.label_of(model))
+    form = read_state.form_of(subjects.label_of(model))
     if form.is_by_reader:
-        scripts.run_all(*form.start(as_of=as_of), patient=True)
+        scripts.run_all(*form.mark_all_for_everybody(as_of=as_of), patient=True)
         count = databases.rows(model).count()
         progress(count)
         return count
@@ -52,9 +52,13 @@ def start_as_read(model: type[Model], *, progress: Progress = no_progress) -> in
 
 
 def size_of_start(model: type[Model]) -> int:
-    """Returns the memory of one row of the model that is read by everybody (bytes)."""
-    form = read_state.strategy_of(subjects.label_of(model))
-    return form.size_of(highest_number()) if form.bits else 0
+    """Returns the memory of one row of the model that is read by everybody (bytes); 0 for a form
+    that takes none by category.
+    """
+    form = read_state.form_of(subjects.label_of(model))
+    if not form.bits:
+        return 0
+    return form.size_of(highest_number())
 
 
 def start_reader(pk: Any) -> bool:
@@ -69,7 +73,7 @@ def start_reader(pk: Any) -> bool:
     read_states.ensure_begun()
     is_done = True
     for model in subjects.read_state_models():
-        form = read_state.strategy_of(subjects.label_of(model))
+        form = read_state.form_of(subjects.label_of(model))
         if form.is_derived:
             continue
         if form.is_by_reader:

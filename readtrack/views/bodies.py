@@ -19,7 +19,9 @@ def body_of(request: HttpRequest, *, most: int) -> bytes | None:
         # OSError for a body that breaks off, the last one for a body that a middleware has read as
         # a stream.
         return None
-    return body if len(body) <= most else None
+    if len(body) > most:
+        return None
+    return body
 
 
 def _body_without_length(request: HttpRequest, *, most: int) -> bytes | None:

@@ -3,7 +3,7 @@
 from math import ceil
 
 from django.http import HttpResponse, JsonResponse
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 
 from readtrack.store.circuit import circuit
 
@@ -24,40 +24,8 @@ class RefusalError(Exception):
         )
 
 
-def not_signed_in() -> RefusalError:
-    return RefusalError("not_signed_in", gettext("Sign in first."), status=401)
-
-
-def foreign() -> RefusalError:
-    message = gettext("This request comes from a page of another site.")
-    return RefusalError("foreign", message, status=403)
-
-
 def unavailable() -> RefusalError:
     return RefusalError("unavailable", gettext("Try again later."), status=503)
-
-
-def bad_json() -> RefusalError:
-    return RefusalError("bad_json", gettext('Send {"categories": ["1", "2"]}.'))
-
-
-def bad_as_of() -> RefusalError:
-    message = gettext("as_of is a number of microseconds out of an earlier answer.")
-    return RefusalError("bad_as_of", message)
-
-
-def no_category() -> RefusalError:
-    return RefusalError("no_category", gettext("Name at least one category."))
-
-
-def too_many(most: int) -> RefusalError:
-    message = ngettext("Name at most %(most)s category.", "Name at most %(most)s categories.", most)
-    return RefusalError("too_many", message % {"most": most})
-
-
-def unknown_category(name: str) -> RefusalError:
-    message = gettext("There is no category %(name)s.") % {"name": name[:100]}
-    return RefusalError("unknown_category", message)
 
 
 def not_our_page() -> HttpResponse:
@@ -68,8 +36,3 @@ def not_our_page() -> HttpResponse:
 def not_our_link() -> HttpResponse:
     message = gettext("This link is not one of ours, or it is incomplete.")
     return HttpResponse(message, status=404, content_type="text/plain")
-
-
-def no_web_page() -> HttpResponse:
-    message = gettext("This link leads to no web page.")
-    return HttpResponse(message, status=400, content_type="text/plain")

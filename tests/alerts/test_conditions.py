@@ -7,9 +7,12 @@ import pytest
 
 from readtrack import buckets
 from readtrack.alerts import conditions
-from readtrack.alerts.conditions import MINUTES, Excess, Site, Story
-from readtrack.numbers.sql.usual import Band
+from readtrack.alerts.conditions import Site
+from readtrack.numbers import usual_now
+from readtrack.numbers.sql.gained import WINDOWS
+from readtrack.numbers.sql.usual import Band, Bands
 from readtrack.numbers.sql.usual_week import slot_of
+from readtrack.numbers.usual_now import MINUTES, DayBefore, Excess, Kind, Story
 
 
 def story(*, before: Sequence[int] | int, now: int, **values: Any) -> Story:
@@ -69,30 +72,44 @@ def test_a_new_story_is_compared_with_a_whole_first_hour() -> None:
 
 def test_an_alert_is_over_at_half_of_what_began_it() -> None:
     def is_over(story: Story) -> bool:
-        return conditions.is_story_over(story, times=5, least=30)
+        return conditions.is_story_over(story, minutes=3, times=5, least=30)
 
-    assert not is_over(story(before=20, now=101))
-    assert not is_over(story(before=20, now=55))
-    assert is_over(story(before=20, now=35))
+    def lasting(now: int) -> Story:
+        return Story([20] * (MINUTES - 5) + [now] * 5, running=1.0)
+
+    assert not is_over(lasting(101))
+    assert not is_over(lasting(55))
+    assert is_over(lasting(50))
 
 
-def test_what_is_usual_in_a_minute_is_the_rise_at_that_age() -> None:
-    bands = {age: Band(0, views, 0) for age, views in ((1, 60), (2, 180), (3, 180), (6, 180))}
-    assert conditions.usual_in_minute(bands, 1.5) == 2
-    assert conditions.usual_in_minute(bands, 4) == 0
-    assert conditions.usual_in_minute(bands, 7) == 0  # not known
-    assert conditions.usual_in_minute({}, 1) == 0
+def gains_of(views_by_hour: dict[int, int]) -> Bands:
+    """Returns the bands of the windows of these hours since the publication."""
+    bands = {}
+    for number, window in enumerate(WINDOWS):
+        if window.length == 1 and window.since in views_by_hour:
+            bands[number] = Band(0, views_by_hour[window.since], 0)
+    return bands
+
+
+def test_what_is_usual_in_a_minute_is_what_peers_gain_at_that_age() -> None:
+    gains = gains_of({0: 60, 1: 120, 2: 0, 3: 0})
+    assert usual_now.usual_in_minute(gains, 0.2) == 1
+    assert usual_now.usual_in_minute(gains, 1) == 1.5
+    assert usual_now.usual_in_minute(gains, 1.5) == 2
+    assert usual_now.usual_in_minute(gains, 3) == 0
+    assert usual_now.usual_in_minute(gains, 7) == 0  # not known
+    assert usual_now.usual_in_minute({}, 1) == 0
 
 
 def test_levels_are_shares_of_a_usual_hour() -> None:
     week = {slot: Band(0, 100, 0) for slot in range(168)}
     week[0] = Band(0, 0, 0)
     week[1] = Band(0, 200, 0)
-    levels = conditions.levels_of({**week, 170: Band(0, 9999, 0)})
+    levels = usual_now.levels_of({**week, 170: Band(0, 9999, 0)})
     assert levels[1] == pytest.approx(2)
-    assert levels[0] == conditions.LOWEST_LEVEL
+    assert levels[0] == usual_now.LOWEST_LEVEL
     assert 170 not in levels
-    assert conditions.levels_of({0: Band(0, 0, 0)}) == {}
+    assert usual_now.levels_of({0: Band(0, 0, 0)}) == {}
 
 
 def shortfall(*views: int, usual: float = 1200, before: float = 0, running: float = 0.5) -> Any:
@@ -143,10 +160,13 @@ def test_the_level_of_the_site_falls_within_half_an_hour_and_rises_at_once() -> 
     def levels(*, before: float, now: float, minute: int) -> Sequence[float]:
         known = {slots["before"]: before, slots["now"]: now}
         moment = at + minute * buckets.MINUTE
-        return conditions.story_of([], {}, levels=known, hours={}, age=None, at=moment).levels
+        nothing = DayBefore(0, [])
+        return usual_now.story_of(
+            [], Kind(), levels=known, day_before=nothing, published=None, at=moment
+        ).levels
 
     falling = levels(before=2.0, now=1.0, minute=40)
-    assert len(falling) == conditions.MINUTES
+    assert len(falling) == MINUTES
     assert [*falling[:19]] == [2.0] * 19
     assert [*falling[19:22]] == pytest.approx([1.5, 1.483, 1.467], abs=0.001)
     assert [*falling[-11:]] == [1.0] * 11

@@ -16,6 +16,7 @@ from django.db import transaction
 from readtrack import buckets
 from readtrack.alerts import conditions
 from readtrack.alerts.options import DEFAULTS
+from readtrack.numbers import usual_now
 from readtrack.numbers.sql.usual_week import slot_of
 from tests.support import replay
 from tests.support.depth import DEEP, examples
@@ -51,7 +52,7 @@ class Replay:
 
     def story(
         self, story: Story, minute: int, *, more: Mapping[int, int] | None = None, early: int = 0
-    ) -> conditions.Story:
+    ) -> usual_now.Story:
         """Returns the numbers of the story as a look in that minute (since 1970) has them.
 
         `more` has further views by minute, `early` those of the running minute.
@@ -64,12 +65,13 @@ class Replay:
         hour = minute // 60
         at = buckets.hour_start(0) + timedelta(minutes=minute, seconds=TICK)
         known = self.known(hour)
-        return conditions.story_of(
+        views_by_hour = story.hours(hour)
+        return usual_now.story_of(
             views,
-            {} if story.is_old else known.by_age,
+            usual_now.Kind() if story.is_old else known.kind,
             levels=known.levels,
-            hours=story.hours(hour),
-            age=None if story.is_old else (at - story.published) / buckets.HOUR,
+            day_before=usual_now.DayBefore(sum(views_by_hour.values()), [*views_by_hour]),
+            published=None if story.is_old else story.published,
             at=at,
         )
 

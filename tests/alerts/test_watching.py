@@ -1,5 +1,6 @@
 """What happens on real servers is told once, with the page to look at, and is over again."""
 
+import re
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,8 @@ from django.contrib.auth.models import User
 from django.core import mail
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import localtime
 from pytest_django import Settings
 from redis import Redis
@@ -18,7 +21,9 @@ from readtrack.alerts import minutes, records, run, watching
 from readtrack.alerts.models import Alert, AlertDelivery
 from readtrack.alerts.run import send_alerts
 from readtrack.models import FlushRun
+from readtrack.numbers.models import History
 from readtrack.numbers.sql import usual
+from readtrack.numbers.sql.gained import WINDOWS, name_of_gains
 from readtrack.numbers.sql.usual import HOURS_OF_WEEK, Band, name_of_week
 from readtrack.store import keys
 from readtrack.subjects import subject_of
@@ -59,7 +64,7 @@ def view(redis: Redis, post: Post, *, each: int, since: int, until: int = 0, at:
     if since == 60:  # so it was all day
         for ago in range(1, 24):
             bucket = buckets.hour_bucket(at - ago * HOUR)
-            redis.set(keys.hour(bucket, subject), 60 * each)
+            redis.hset(keys.hours(subject), bucket, 60 * each)
 
 
 def spike(redis: Redis, post: Post, *, at: datetime) -> None:
@@ -104,6 +109,33 @@ def test_a_story_is_over_and_not_told_again_on_that_day(redis: Redis, at: dateti
         assert len(send_alerts(at=at + later)) == number
 
 
+def test_an_alert_is_over_minutes_after_its_burst(redis: Redis, at: datetime) -> None:
+    post = factories.post()
+    view(redis, post, each=70, since=1, at=at)
+    [alert] = send_alerts(at=at)
+    assert alert.minutes == 3
+    later = at + 4 * MINUTE
+    view(redis, post, each=1, since=3, at=later)
+    send_alerts(at=later)
+    assert Alert.objects.get().is_open  # the burst is one of the last five minutes
+    later = at + 6 * MINUTE
+    view(redis, post, each=1, since=2, at=later)
+    send_alerts(at=later)
+    assert Alert.objects.get().ended == later
+
+
+def test_an_alert_about_half_an_hour_is_not_over_by_a_pause_of_minutes(
+    redis: Redis, at: datetime
+) -> None:
+    post = factories.post()
+    view(redis, post, each=2, since=28, at=at)
+    [alert] = send_alerts(at=at)
+    assert alert.minutes == 30
+    view(redis, post, each=1, since=1, at=at + 7 * MINUTE)
+    send_alerts(at=at + 7 * MINUTE)
+    assert Alert.objects.get().is_open
+
+
 def test_a_view_that_is_recorded_counts(redis: Redis, at: datetime, settings: Settings) -> None:
     settings.READTRACK = {**settings.READTRACK, "RATE": (0, 10)}
     post = factories.post()
@@ -113,13 +145,21 @@ def test_a_view_that_is_recorded_counts(redis: Redis, at: datetime, settings: Se
     assert alert.views == 40
 
 
+def store_usual(*, views_of_hour: float) -> None:
+    """Stores that articles gain so many views in each hour."""
+    by_age = {age: Band(0, views_of_hour * age, 0) for age in (1, 2, 3, 6)}
+    gains = {
+        number: Band(0, views_of_hour * window.length, 0) for number, window in enumerate(WINDOWS)
+    }
+    usual.replace({"site.article": by_age, name_of_gains("site.article"): gains}, hour=1)
+
+
 def test_what_its_kind_has_at_that_age_is_asked_of_sql(redis: Redis, at: datetime) -> None:
     post: Any = article(timedelta(hours=4), views=10)
-    bands = {age: Band(0, 3000.0 * age, 0) for age in (1, 2, 3, 6)}
-    usual.replace({"site.article": bands}, hour=1)
+    store_usual(views_of_hour=3000)
     spike(redis, post, at=at)  # 80 views a minute, where its kind has 50
     assert send_alerts(at=at) == []
-    usual.replace({"site.article": {age: Band(0, 600.0 * age, 0) for age in bands}}, hour=1)
+    store_usual(views_of_hour=600)
     assert len(send_alerts(at=at)) == 1
 
 
@@ -133,6 +173,28 @@ def test_a_redis_that_lost_its_data_is_watched_for_an_hour_first(
     post = factories.post()
     spike(redis, post, at=at + 61 * MINUTE)
     assert len(send_alerts(at=at + 61 * MINUTE)) == 1
+
+
+@pytest.mark.parametrize(("views", "is_told"), [(35, False), (300, True)])
+def test_what_a_story_has_by_history_is_usual_before_redis_was_watched(
+    views: int, is_told: bool, redis: Redis
+) -> None:
+    """A story with 60 views an hour for days, in a Redis that knows one hour and no view of it."""
+    at = buckets.now().replace(minute=40, second=59, microsecond=0)
+    minutes.watched_since(at=at - 2 * HOUR)
+    post: Any = article(30 * DAY, views=1000)
+    present = buckets.hour_index(at)
+    for name in (subject_of(post), "site.article"):
+        for ago in range(72, 0, -1):
+            absolute = 1000 + 60 * (73 - ago)
+            History.objects.create(subject=name, hour=present - ago, views=absolute, visitors=0)
+    for ago in range(30):
+        minute = buckets.minute_bucket((at - ago * MINUTE).replace(second=0))
+        tag = keys.tag(subject_of(post))
+        redis.zincrby(keys.trending_bucket(tag, minute), views // 30 + 1, subject_of(post))
+    assert [alert.usual for alert in send_alerts(at=at)] == (
+        [pytest.approx(2 * 3, rel=0.05)] if is_told else []
+    )
 
 
 def test_not_more_than_ten_stories_are_told_in_an_hour(redis: Redis, at: datetime) -> None:
@@ -341,6 +403,42 @@ def test_the_admin_lists_alerts_with_links(redis: Redis, at: datetime) -> None:
     assert '<td class="field-usual_views">&lt; 1</td>' in page
     assert "javascript:" not in page
     assert "/admin/readtrack_alerts/alert/add/" not in page
+
+
+def test_the_page_of_an_alert_says_what_it_means_and_leads_to_the_story(
+    redis: Redis, at: datetime
+) -> None:
+    spike(redis, factories.post(title="Of all"), at=at)
+    [alert] = send_alerts(at=at)
+    Alert.objects.filter(pk=alert.pk).update(usual=12.19676583737993922)
+    staff = factories.browser(User.objects.create_superuser("staff"))
+    address = f"/admin/readtrack_alerts/alert/{alert.pk}/change/"
+    page = staff.get(address).text
+    assert f'<a href="{alert.url}">Of all</a>' in page
+    assert "12.19" not in page
+    assert re.search(r'readonly">12</div>', page)
+    assert '<td class="field-minutes">3</td>' in staff.get("/admin/readtrack_alerts/alert/").text
+    for kind, words in (("flush", "numbers are not saved"), ("redis", "views are not counted")):
+        Alert.objects.filter(pk=alert.pk).update(kind=kind)
+        assert words in staff.get(address).text
+
+
+@pytest.mark.skipif(connection.vendor == "mysql", reason="MariaDB rolls back no DROP TABLE")
+def test_the_dashboard_does_not_fail_for_want_of_the_table_of_alerts() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE readtrack_alerts_alertdelivery")
+        cursor.execute("DROP TABLE readtrack_alerts_alert")
+    staff = User.objects.create_superuser("staff")
+    page: Any = factories.browser(staff).get("/admin/readtrack/dashboard/")
+    assert "Alerts" in [label for label, _ in page.context["links"]]
+
+
+def test_open_alerts_are_not_counted_for_who_may_not_see_them() -> None:
+    staff = factories.user(is_staff=True)
+    with CaptureQueriesContext(connection) as queries:
+        page = factories.browser(staff).get("/admin/readtrack/dashboard/")
+    assert page.status_code == 403
+    assert not [query for query in queries if "readtrack_alerts" in query["sql"]]
 
 
 def test_the_schedule_has_it_only_with_alerts(

@@ -15,7 +15,8 @@ from readtrack.numbers.verdict import verdict_of
 from readtrack.numbers.words import lead
 from readtrack.subjects import subject_of
 from tests.api.conftest import Site, answered, asked, assert_same, exported
-from tests.site.models import Article, Category
+from tests.site.models import Article, Category, Post
+from tests.support.past import begin_history
 from tests.support.rows import each_row
 
 pytestmark = pytest.mark.django_db
@@ -116,6 +117,7 @@ def test_all_time_has_the_intervals_that_fit_its_history(site: Site) -> None:
 @each_row("name", SAME)
 def test_an_answer_has_the_numbers_of_the_dashboards_file(name: str, site: Site) -> None:
     question, given, table, page = SAME[name]
+    begin_history(Article, Post)
     answer = answered(site.editor, question, **filled(given, site))
     file = exported(site.editor, table, **filled(page, site))
     assert_same(answer, file)

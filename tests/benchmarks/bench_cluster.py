@@ -35,9 +35,12 @@ def main() -> None:
     with ValkeyCluster() as cluster:
         caches = {"default": cluster.cache()}
         rows: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-            "one server": (settings.CACHES, {"PARTITIONS": 1}),
-            "one server, 64 partitions": (settings.CACHES, {"PARTITIONS": 64}),
-            "three primaries with replicas, 64 partitions": (caches, {"PARTITIONS": 64}),
+            "one server": (settings.CACHES, {"CLUSTER": {"partitions": 1}}),
+            "one server, 64 partitions": (settings.CACHES, {"CLUSTER": {"partitions": 64}}),
+            "three primaries with replicas, 64 partitions": (
+                caches,
+                {"CLUSTER": {"partitions": 64}},
+            ),
         }
         found: dict[str, list[tuple[float, float]]] = {}
         for _ in range(ROUNDS):

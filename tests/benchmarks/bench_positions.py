@@ -109,7 +109,7 @@ def times() -> None:
     replies = count(1)
 
     def dots(reader: int, subjects: list[str]) -> Work:
-        return lambda: scripts.run_all(*read_state.unread(reader, subjects))
+        return lambda: scripts.run_all(*read_state.unread_calls(reader, subjects))
 
     def mark_all(reader: int) -> Work:
         return lambda: scripts.run_all(*positions().mark_all(reader, page=PageTime()))

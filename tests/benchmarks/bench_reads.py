@@ -42,7 +42,7 @@ SHARE = 20  # every twentieth has read a category
 
 def has_read(subject: str) -> set[int]:
     """Returns the numbers of the readers whose bit is set."""
-    content: Any = connect().get(read_state.strategy_of(subject).key()(subject)) or b""
+    content: Any = connect().get(read_state.form_of(subject).key()(subject)) or b""
     return {
         8 * start + bit
         for start, byte in enumerate(content)
@@ -136,7 +136,7 @@ def draw_rows() -> None:
 
 def draw_ours() -> None:
     for user in range(1, OPENS + 1):
-        scripts.run_all(*read_state.unread(user, SUBJECTS))
+        scripts.run_all(*read_state.unread_calls(user, SUBJECTS))
 
 
 def hit(reader: Reader, subjects: list[str], began: float | None = None) -> Hit:

@@ -96,6 +96,9 @@ def commands() -> None:
             client.zadd("views:unsettled", {f"views:hour:{hour}:site.post": 1}, nx=True)
         client.pfadd(f"views:hll:{subject}", visitor)
         client.zincrby(f"trending:bucket:{minute}", 1, subject)
+        client.zadd("views:changed", {subject: 1})
+        if client.pfadd(f"visitors:minute:{minute}:site.post", visitor):
+            client.expire(f"visitors:minute:{minute}:site.post", 360)
 
     _each(record, VIEWS)
 

@@ -11,12 +11,12 @@ from typing import Any
 from django.db import connection
 from redis import Redis
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
 from readtrack.numbers.models import History
 from readtrack.numbers.reports import series
-from readtrack.store import keys
+from readtrack.store import counters, keys
 from tests.benchmarks.bench_flush import by_hand, redis, sql
 from tests.benchmarks.measuring import Work, table
 from tests.site.models import Post
@@ -96,17 +96,18 @@ def changed(posts: int) -> None:
         whole = timed(flush)
     spent = []
     for _ in range(3):
-        minute = buckets.minute_bucket(buckets.now())
         ids = range(1, posts + 1, max(1, posts // CHANGED))
+        subjects = [f"site.post:{number}" for number in ids]
         with client.pipeline(transaction=False) as pipeline:
-            for number in ids:
-                pipeline.incr(f"views:total:site.post:{number}")
-                pipeline.zincrby(f"trending:bucket:{minute}", 1, f"site.post:{number}")
+            for subject in subjects:
+                pipeline.incr(keys.total(subject))
             pipeline.execute()
+        counters.mark_changed(subjects)
         add_visitors(ids)
         client.config_resetstat()
         spent.append(timed(partial(flush, only_changed=True)))
     run = FlushRun.objects.latest()
+    assert run.written == len(subjects), run.written
     commands: Any = client.info("commandstats")
     rows = [
         (f"full flush, {posts:,} changed", f"{whole:.3f} s", ""),
@@ -136,14 +137,14 @@ def visitors(posts: int) -> None:
         ("with further visitors", True),
     ):
         raise_totals(posts)
-        minute = buckets.minute_bucket(buckets.now())
         ids = range(1, posts + 1)
-        redis().zadd(f"trending:bucket:{minute}", {f"site.post:{number}": 1 for number in ids})
+        counters.mark_changed(f"site.post:{number}" for number in ids)
         if has_visitors:
             add_visitors(ids)
         began = process_time()
         spent = timed(partial(flush, only_changed=True))
         processor = process_time() - began
+        assert FlushRun.objects.latest().written == posts
         rows.append((name, f"{spent / posts * 1e6:.0f} µs", f"{processor / posts * 1e6:.0f} µs"))
     table(
         f"Changed flush of {posts:,} posts, for each post",
@@ -312,7 +313,7 @@ def raise_totals(posts: int) -> None:
 
 def add_visitors(ids: Iterable[int]) -> None:
     """Three more visitors today of each post."""
-    day = buckets.day_bucket(local_time.local_day(buckets.hour_index(buckets.now())))
+    day = buckets.day_bucket(buckets.local_day(buckets.hour_index(buckets.now())))
     first = next(_views)
     with redis().pipeline(transaction=False) as pipeline:
         for number in ids:

@@ -141,7 +141,7 @@ def _fill_redis(words: dict[str, Any], *, at: datetime) -> None:
         ):
             fields = {
                 "funnel": ("view", "click", "convert"),
-                "reading": ("engaged", "read", "5", "8", "12", "18", "27"),
+                "reading": ("engaged", "reads", "5", "8", "12", "18", "27"),
             }
             names = fields.get(kind, [f"value {(number + place) % 60}" for place in range(20)])
             counts = {name: size * weight // (place + 2) for place, name in enumerate(names)}

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import connection
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.numbers.flush import day_visitors
 from readtrack.numbers.models import DayVisitors
 from readtrack.store.connection import connect
@@ -22,7 +22,7 @@ def fill(names: Sequence[str], *, days: int) -> int:
     chance = Random(1)
     redis: Any = connect()
     now = buckets.now()
-    today = local_time.local_day(buckets.hour_index(now))
+    today = buckets.local_day(buckets.hour_index(now))
     rows = []
     for number, name in enumerate(names):
         sketches = []

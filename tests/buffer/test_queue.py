@@ -75,7 +75,7 @@ FUNNELS = {"NUMBERS": {"funnels": True}}
 def test_hits_are_sent_as_queued_with_the_command_of_each_alone(
     settings: Settings, extra: dict[str, Any]
 ) -> None:
-    settings.READTRACK = BUFFERED | extra | {"PARTITIONS": 1}
+    settings.READTRACK = BUFFERED | extra | {"CLUSTER": {"partitions": 1}}
     visitors = [
         Visitor("a", fallback_id="b", new_cookie="c"),
         Visitor("a"),
@@ -269,7 +269,7 @@ def test_each_view_of_a_batch_is_its_own_visitors(redis: Redis, settings: Settin
 
 
 def test_the_rate_of_a_visitor_holds_in_a_batch_of_several_partitions(settings: Settings) -> None:
-    settings.READTRACK = {**BUFFERED, "PARTITIONS": 16, "RATE": (5, 10)}
+    settings.READTRACK = {**BUFFERED, "CLUSTER": {"partitions": 16}, "RATE": (5, 10)}
     posts = [factories.post() for _ in range(7)]
     for post in posts:
         hit_buffer.take(factories.hit(subject_of(post), visitor=Visitor("ann")))
@@ -283,7 +283,7 @@ def test_the_rate_of_a_visitor_holds_in_a_batch_of_several_partitions(settings: 
 def test_the_rate_of_hits_that_waited_is_that_of_the_time_when_they_came(
     settings: Settings, partitions: int
 ) -> None:
-    settings.READTRACK = {**BUFFERED, "PARTITIONS": partitions, "RATE": (5, 10)}
+    settings.READTRACK = {**BUFFERED, "CLUSTER": {"partitions": partitions}, "RATE": (5, 10)}
     ago = buckets.now().replace(second=0, microsecond=0) - timedelta(minutes=2)
     readers = {
         "reader": 7.0,

@@ -67,10 +67,6 @@ def test_a_wrong_setting_is_found(
         ({"site.Manual": {"read_state": "bitmpa"}}, "E046", "Did you mean 'bitmap'? Give a dict"),
         ({"site.Manual": {"read_state": []}}, "E046", "Give a dict"),
         ({"site.Gadget": {"news_author": 7}}, "E046", "Give a dict"),
-        ({"site.Gadget": {"published_field": 7}}, "E046", "Give a dict"),
-        ({"site.Gadget": {"publication_notes": True}}, "E046", "Give a dict"),
-        ({"site.Gadget": {"published_field": "name"}}, "E065", "Name a DateField or"),
-        ({"site.Thread": {"published_field": "creatd"}}, "E065", "Did you mean 'created'? Name a"),
         ({"site.Gadget": {"is_news": len}}, "E046", "Give a dict"),
         ({"site.Gadget": {"news_autor": "maker"}}, "E046", "Did you mean 'news_author'? Give a"),
         ({"site.Gadget": {"news_author": "maker"}}, "E009", "Name its fields"),
@@ -294,18 +290,6 @@ def test_a_field_that_is_none_is_named(
     (message,) = check_setup(None)
     assert message.id == "readtrack.E009"
     assert f"site.Article.{attribute}" in message.msg
-
-
-@pytest.mark.parametrize("name", ["title", "nothing", "category"])
-def test_a_field_of_publication_that_is_no_date_is_named(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Article, "published_field", name)
-    (message,) = check_setup(None)
-    assert message.id == "readtrack.E065"
-    assert message.msg == f"site.Article.published_field names '{name}', which is no date of it."
-    monkeypatch.setattr(Article, "published_field", "published_at")
-    assert check_setup(None) == []
 
 
 def test_bitmaps_of_visitors_need_whole_numbers(

@@ -4,7 +4,8 @@ import re
 
 from readtrack.dashboard import charts
 from readtrack.dashboard.charts import HEIGHT, WIDTH
-from readtrack.local_time import Period
+from readtrack.numbers.local_time import Period
+from readtrack.numbers.sql.usual import Ends
 from tests.support.rows import each_row
 
 POINT = re.compile(r"(-?[\d.]+) (-?[\d.]+)")
@@ -75,7 +76,7 @@ def test_the_period_before_ends_with_the_chart() -> None:
 
 
 def test_a_band_is_the_area_between_its_ends() -> None:
-    shapes = charts.shapes([1, 2, 3], usual=[(1, 3), None, (2, 10)])
+    shapes = charts.shapes([1, 2, 3], usual=[Ends(1, 3), None, Ends(2, 10)])
     assert shapes.band.count("M") == shapes.band.count("Z") == 2
     assert len(points(shapes.band)) == 4  # two ends at each of two points
     assert min(down for _, down in points(shapes.band)) >= 0  # the axis reaches its highest end
@@ -107,7 +108,7 @@ def test_hours_days_and_years_are_divided_by_round_numbers() -> None:
 
 
 def test_the_shapes_stay_within_the_drawing() -> None:
-    shapes = charts.shapes([5, 3, 8], before=[9, 1, 2], usual=[(1, 9), (2, 12), (0, 1)])
+    shapes = charts.shapes([5, 3, 8], before=[9, 1, 2], usual=[Ends(1, 9), Ends(2, 12), Ends(0, 1)])
     for path in (shapes.line, shapes.before, shapes.band, shapes.dots):
         for over, down in points(path):
             assert 0 <= over <= WIDTH

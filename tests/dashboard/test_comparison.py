@@ -17,14 +17,18 @@ from pytest_django import Settings
 from readtrack import buckets
 from readtrack.dashboard.navigation import TABS
 from readtrack.flush.run import flush
+from readtrack.numbers import local_time
+from readtrack.numbers.loading import load
 from readtrack.numbers.models import History
 from readtrack.numbers.scope import COMPARISONS, Scope, Span
 from readtrack.numbers.sql import breakdown_history
 from readtrack.numbers.tables import NOT_KNOWN
+from readtrack.numbers.verdict import verdict_of
 from readtrack.subjects import subject_of
 from tests.support import counts, factories
 from tests.support.costs import limits_of
 from tests.support.people import add_people
+from tests.support.rows import each_row
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
@@ -101,21 +105,27 @@ def shifted(moment: datetime, compare: str) -> datetime:
     return zones.make_aware(earlier)
 
 
-def told(views_before: int) -> str:
-    """Returns what a page says of the views so much earlier. None at all, as soon after midnight, may
-    as well be older than the history.
+def told(views_before: int, compare: str) -> str:
+    """Returns what a page says of the views so much earlier. None at all of a year ago, as soon after
+    midnight, may as well be older than the history.
     """
-    return f"{views_before:,}" if views_before else NOT_KNOWN
+    is_known = views_before or compare == "week"
+    return f"{views_before:,}" if is_known else NOT_KNOWN
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def views() -> Views:
+    """Returns views of more than a year, which pages only read: to store them takes seconds."""
+    return Views(7, days=420)
+
+
+@each_row(
     ("period", "compare"),
     [("today", "week"), ("yesterday", "week"), ("today", "year"), ("7", "year"), ("28", "year")],
 )
 def test_cards_chart_and_tables_have_the_numbers_of_the_period_that_is_compared(
-    period: str, compare: str, admin_client: Client
+    period: str, compare: str, views: Views, admin_client: Client
 ) -> None:
-    views = Views(len(period + compare), days=420)
     page = opened(admin_client, period=period, compare=compare, model="site.post")
     scope = page.context["data"].scope
     since = shifted(scope.span.since, compare)
@@ -124,13 +134,13 @@ def test_cards_chart_and_tables_have_the_numbers_of_the_period_that_is_compared(
     before = views.between(span_before)
     now = views.between(scope.span)
     assert figure(page.context).value == f"{now:,}"
-    assert figure(page.context).before == told(before)
+    assert figure(page.context).before == told(before, compare)
     chart = page.context["chart"]
     assert sum(filter(None, chart.drawn.before)) == before
     assert chart.label_before == COMPARISONS[compare]
     for given in ({"category": f"site.category:{views.section.pk}"}, {"model": "site.post"}):
         context = opened(admin_client, period=period, compare=compare, **given).context
-        assert figure(context).before == told(before)
+        assert figure(context).before == told(before, compare)
         table = tables(context)["most-viewed"]
         viewed = [name for name in views.by_hour if views.between(scope.span, name)]
         assert {row.filters["object"] for row in table.rows} == {*viewed}
@@ -142,7 +152,7 @@ def test_cards_chart_and_tables_have_the_numbers_of_the_period_that_is_compared(
             )
     post = subject_of(views.posts[1])
     context = opened(admin_client, period=period, compare=compare, object=post).context
-    assert figure(context).before == told(views.between(span_before, post))
+    assert figure(context).before == told(views.between(span_before, post), compare)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +186,13 @@ def test_cards_chart_and_tables_have_the_numbers_of_the_period_that_is_compared(
         ),
         ({"period": "7", "compare": "none"}, None),
         ({"period": "all", "compare": "year"}, None),
-        ({"period": "today", "compare": "x"}, ("2026-11-19 00:00", "2026-11-19 10:00")),
+        ({"period": "today", "compare": "x"}, ("2026-11-13 00:00", "2026-11-13 10:00")),
+        # Without a choice a single day has the same day a week earlier, however it is asked for.
+        ({"period": "today"}, ("2026-11-13 00:00", "2026-11-13 10:00")),
+        ({"period": "yesterday"}, ("2026-11-12 00:00", "2026-11-13 00:00")),
+        ({"from": "2026-11-08", "to": "2026-11-08"}, ("2026-11-01 00:00", "2026-11-02 00:00")),
+        ({"period": "yesterday", "compare": "before"}, ("2026-11-18 00:00", "2026-11-19 00:00")),
+        ({"period": "7"}, ("2026-11-07 00:00", "2026-11-13 00:00")),
     ],
 )
 def test_a_comparison_has_the_same_days(
@@ -291,8 +307,7 @@ def test_the_address_keeps_a_comparison_over_all_links_and_files(admin_client: C
     page = opened(admin_client, period="7", compare="year")
     context = page.context
     choices = [*context["periods"], *context["tabs"]]
-    with_own_comparison = "Today and a week earlier"
-    links = [choice.address for choice in choices if choice.label != with_own_comparison]
+    links = [choice.address for choice in choices]
     links += [figure.address for figure in context["figures"] if figure.address]
     links += [address for file in context["files"] for address in file.addresses.values()]
     links += [row.link for one in context["tables"] for row in one["rows"] if row.link]
@@ -316,6 +331,8 @@ def test_it_is_said_what_is_compared(admin_client: Client) -> None:
     assert words in text
     assert "Compared with: <b>A week earlier</b>" in text
     assert ", both up to " in text
+    assert "compared once the day is over" in text
+    assert ".." not in text
     assert ">A week earlier</li>" in text  # the legend
     assert "Views (A week earlier)</th>" in text
 
@@ -361,6 +378,31 @@ def test_where_history_does_not_go_back_so_far_nothing_is_compared(
     assert row.values == ("phone", 5, None, None, 100)
 
 
+def test_the_days_right_before_are_no_days_of_history_either(admin_client: Client) -> None:
+    views = Views(4, days=40)
+    earliest = buckets.hour_index(buckets.now()) - 40 * 24
+    History.objects.filter(hour__lt=earliest).delete()
+    section = f"site.category:{views.section.pk}"
+    flush()
+    for given in ({"model": "site.post"}, {"category": section}):
+        page = opened(admin_client, period="28", **given)
+        assert (figure(page.context).before, figure(page.context).change) == (NOT_KNOWN, "")
+        rows = tables(page.context)["most-viewed"].rows
+        assert {row.values[2:4] for row in rows} == {(None, None)}
+        [grown] = [look for look in page.context["looks"] if look.title == "Grew most"]
+        nothing = "Nothing was counted so early, so there is nothing to compare with."
+        assert (grown.items, grown.empty) == ([], nothing)
+    story = opened(admin_client, f"{DASHBOARD}object/{subject_of(views.posts[0])}/", period="28")
+    assert (figure(story.context).before, figure(story.context).change) == (NOT_KNOWN, "")
+    assert "the history does not go back that far" in story.context["chart"].compared
+    # Before a story that is new on an old site there was nothing, and that is known.
+    new = factories.post(category=views.section)
+    counts.view(new)
+    flush()
+    page = opened(admin_client, f"{DASHBOARD}object/{subject_of(new)}/", period="7")
+    assert figure(page.context).before == "0"
+
+
 def test_counts_from_before_history_are_no_history(admin_client: Client) -> None:
     views = Views(5, days=60)
     hour = buckets.hour_index(buckets.now()) - 60 * 24
@@ -388,21 +430,24 @@ def test_visitors_are_those_of_the_compared_days(admin_client: Client) -> None:
         assert (visitors.value, visitors.before) == ("3", before)
 
 
-@pytest.mark.parametrize(
-    ("period", "compare"), [("today", "week"), ("7", "year"), ("28", "year"), ("7", "none")]
-)
-@pytest.mark.parametrize("filtered", ["", "object", "category"])
-def test_a_comparison_costs_no_query_and_no_trip_more(
-    period: str, compare: str, filtered: str, admin_client: Client, wire: Wire
-) -> None:
-    views = Views(7, days=420)
+@pytest.fixture
+def viewed(views: Views) -> Views:
+    """Returns the same with a view of each post in Redis, which a flush has stored."""
     counts.view(*views.posts)
     flush()
+    return views
+
+
+@each_row(("period", "compare"), [("today", "week"), ("7", "year"), ("28", "year"), ("7", "none")])
+@each_row("filtered", ["", "object", "category"])
+def test_a_comparison_costs_no_query_and_no_trip_more(
+    period: str, compare: str, filtered: str, viewed: Views, admin_client: Client, wire: Wire
+) -> None:
     given = {"period": period, "compare": compare, "model": "site.post"}
     if filtered == "object":
-        given["object"] = subject_of(views.posts[0])
+        given["object"] = subject_of(viewed.posts[0])
     if filtered == "category":
-        given["category"] = f"site.category:{views.section.pk}"
+        given["category"] = f"site.category:{viewed.section.pk}"
     path = DASHBOARD
     if filtered == "object":
         path = f"{DASHBOARD}object/{given.pop('object')}/"
@@ -426,17 +471,80 @@ def test_a_gap_of_months_is_one_point(admin_client: Client) -> None:
     assert all(len(entry.gained.views) <= 16 for entry in data.entries)
 
 
-@pytest.mark.parametrize("tab", ["numbers", "growth"])
-def test_today_beside_a_week_earlier_is_one_choice(admin_client: Client, tab: str) -> None:
-    def choices(**given: str) -> dict[str, str]:
-        periods = admin_client.get(DASHBOARD, {"tab": tab, **given}).context["periods"]
-        return {str(choice.label): choice.address for choice in periods}
+def test_the_sentence_below_the_chart_has_the_two_numbers_that_are_compared(
+    admin_client: Client,
+) -> None:
+    post = factories.post()
+    for days_ago, views in ((30, 5), (9, 40), (8, 2), (2, 30), (0, 7)):
+        hour = buckets.hour_index(buckets.now()) - 24 * days_ago
+        for subject in ("site.post", subject_of(post)):
+            last = History.objects.filter(subject=subject).order_by("hour").last()
+            before = last.views if last else 0
+            History.objects.create(subject=subject, hour=hour, views=before + views, visitors=0)
+    chart = admin_client.get(DASHBOARD).context["chart"]
+    assert chart.compared.endswith("Views: 30, before: 42.")  # without today's
+    chart = admin_client.get(DASHBOARD, {"series": "visitors"}).context["chart"]
+    assert "before:" not in chart.compared
+    given = {"period": "today", "compare": "week"}
+    assert ".." not in admin_client.get(DASHBOARD, given).context["chart"].compared
 
-    page = admin_client.get(DASHBOARD + choices(period="28")["Today and a week earlier"])
+
+@pytest.mark.parametrize("tab", ["numbers", "growth"])
+def test_the_menu_of_periods_and_the_links_above_it_are_compared_alike(
+    admin_client: Client, tab: str
+) -> None:
+    def chosen(context: Any, links: str) -> dict[str, str]:
+        return {str(choice.label): choice.address for choice in context[links]}
+
+    for period, label in (("today", "Today"), ("yesterday", "Yesterday")):
+        context = opened(admin_client, period="28", tab=tab).context
+        address = chosen(context, "periods")[label]
+        if tab == "numbers":
+            assert chosen(context, "quick")[label] == address
+        page = admin_client.get(DASHBOARD + address)
+        scope = page.context["scope"]
+        assert (scope.period, scope.comparison) == (period, "week")
+        [own_tab] = [choice.label for choice in page.context["tabs"] if choice.is_chosen]
+        assert own_tab == TABS[tab]
+        comparisons = chosen(page.context, "comparisons")
+        assert "compare" not in comparisons[str(COMPARISONS["week"])]
+        assert "compare=before" in comparisons[str(COMPARISONS["before"])]
+
+
+@pytest.mark.parametrize("days_ago", [3, 20])
+@pytest.mark.parametrize("table", ["most-viewed", "over-time", "views-by-section"])
+def test_a_day_without_views_a_week_earlier_is_known_once_history_goes_back_so_far(
+    table: str, days_ago: int
+) -> None:
+    yesterday = local_time.first_hour_of(zones.localdate() - timedelta(days=1))
+    first = yesterday - 24 * days_ago
+    for subject in ("site.post", subject_of(factories.post())):
+        for hour, views in ((first, 1), (yesterday + 5, 7)):
+            History.objects.create(subject=subject, hour=hour, views=views, visitors=0)
+    data = load(Scope.parse({"period": "yesterday", "model": "site.post"}), [table])
+    assert data.is_before_known == (days_ago == 20)
+    if data.chart is not None:
+        verdict = verdict_of(data)
+        assert verdict.views_change is None
+        first_day = zones.localdate() - timedelta(days=1 + days_ago)
+        assert verdict.began == (None if days_ago == 20 else first_day)
+
+
+def test_today_says_the_number_of_a_week_earlier_up_to_the_same_hour(admin_client: Client) -> None:
+    Views(9, days=420)
+    page = opened(admin_client, period="today", compare="week", model="site.post")
     scope = page.context["scope"]
-    assert (scope.period, scope.comparison) == ("today", "week")
-    [chosen] = [choice.label for choice in page.context["tabs"] if choice.is_chosen]
-    assert chosen == TABS[tab]
-    # With this comparison in force it is what "Today" means.
-    assert "Today and a week earlier" not in choices(compare="week")
-    assert "compare=week" in choices(compare="week")["Today"]
+    if not scope.is_compared:
+        pytest.skip("the first hour of the day")
+    chart = page.context["data"].chart
+    day = zones.localdate() - timedelta(days=7)
+    said = " ".join(sentence.text for sentence, _ in page.context["lead"].sentences)
+    assert f" today had {chart.compared.views} view" in said
+    assert f"; by then {day:%A}, " in said
+    assert f" had {chart.total_before.views}." in said
+    below = page.context["chart"].compared
+    assert "up to" in below
+    assert "before:" not in below  # as the sentence has both numbers
+    assert "than before" not in said
+    assert "Views rose" not in said
+    assert "Views fell" not in said

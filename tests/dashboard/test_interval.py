@@ -13,15 +13,16 @@ from django.utils.formats import date_format
 from django.utils.translation import override
 
 from readtrack import buckets
-from readtrack.flush.run import flush
 from readtrack.numbers.scope import INTERVALS, MOST_POINTS, MOST_POINTS_OF_MANY, Scope
 from readtrack.numbers.sql import history
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.dashboard.test_comparison import FRIDAY, OF_THE_ADMIN, Views
-from tests.support import counts
+from tests.dashboard.test_comparison import viewed as viewed
+from tests.dashboard.test_comparison import views as views
 from tests.support.costs import limits_of
 from tests.support.people import add_people
+from tests.support.rows import each_row
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
@@ -63,7 +64,7 @@ def test_only_intervals_that_make_a_fit_chart_are_offered(
     assert Scope.parse({**given, "by": "x"}, at=FRIDAY).by == scope.by
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("period", "by", "filtered"),
     [
         ("7", "hour", "model"),
@@ -76,9 +77,8 @@ def test_only_intervals_that_make_a_fit_chart_are_offered(
     ],
 )
 def test_each_point_has_the_views_of_its_interval(
-    period: str, by: str, filtered: str, admin_client: Client
+    period: str, by: str, filtered: str, views: Views, admin_client: Client
 ) -> None:
-    views = Views(len(period + by), days=420)
     post = views.posts[0]
     given = {
         "model": {"model": "site.post"},
@@ -163,17 +163,14 @@ def test_reads_of_hours_are_compared_unless_the_period_is_a_day(admin_client: Cl
         assert (before is not None) == is_compared
 
 
-@pytest.mark.parametrize(("period", "by"), [("7", "hour"), ("year", "day"), ("all", "month")])
-@pytest.mark.parametrize("filtered", ["model", "object"])
+@each_row(("period", "by"), [("7", "hour"), ("year", "day"), ("all", "month")])
+@each_row("filtered", ["model", "object"])
 def test_more_points_cost_no_query_and_no_trip_more(
-    period: str, by: str, filtered: str, admin_client: Client, wire: Wire
+    period: str, by: str, filtered: str, viewed: Views, admin_client: Client, wire: Wire
 ) -> None:
-    views = Views(5, days=420)
-    counts.view(*views.posts)
-    flush()
     path = DASHBOARD
     if filtered == "object":
-        path = f"{DASHBOARD}object/{subject_of(views.posts[0])}/"
+        path = f"{DASHBOARD}object/{subject_of(viewed.posts[0])}/"
     given = {"period": period, "by": by, "model": "site.post"}
     admin_client.get(path, given)
     with wire.counted() as trips, CaptureQueriesContext(connection) as queries:

@@ -7,17 +7,19 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.flush.run import flush
-from readtrack.numbers import below, kept
+from readtrack.models import Tracked
+from readtrack.numbers import below, kept, local_time
 from readtrack.numbers.models import History
 from readtrack.numbers.objects import Objects
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.sql import popular
 from readtrack.sql.faults import Faults
 from readtrack.subjects import subject_of
+from tests.conftest import Start
 from tests.site.models import Article, Category
-from tests.support import factories, usual
+from tests.support import counts, factories, usual
 
 pytestmark = pytest.mark.django_db
 DASHBOARD = "/admin/readtrack/dashboard/"
@@ -113,16 +115,71 @@ def test_a_category_with_too_many_stories_has_its_lowest_ones_below_usual(
     assert kept_low not in [*objects.low, *objects.stored]
 
 
-def test_what_nobody_has_viewed_may_be_a_draft(admin_client: Client) -> None:
-    newsroom([0, 3, 50])
+def test_what_nobody_has_viewed_is_below_usual_unless_it_is_a_draft(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    section, _ = newsroom([0, 3, 50])
+    usual.article(HOURS_50, views=0, category=section, title="Draft", is_published=False)
+    found = look(admin_client, "Below usual", model="site.article")
+    assert titles(found) == ["0 views", "3 views"]  # before: "3 views"
+    assert next((item.number, item.remark) for item in found.items) == ("0.0 ×", "0 views")
+    assert [*rows(admin_client, "below", category=subject_of(section))] == ["0 views", "3 views"]
+    kept.forget()
+    monkeypatch.setattr(below, "MOST_ASKED", 0)
     assert titles(look(admin_client, "Below usual", model="site.article")) == ["3 views"]
+    kept.forget()
+    monkeypatch.setattr(below, "MOST_ASKED", 5)
+    monkeypatch.setattr(Article, "is_news", lambda *_, **values: 1 / 0)
+    assert titles(look(admin_client, "Below usual", model="site.article")) == ["3 views"]
+    assert "the row is taken for a draft" in caplog.text
+    kept.forget()
+    monkeypatch.setattr(Article, "is_news", Tracked.is_news)  # each row is news
+    found = look(admin_client, "Below usual", model="site.article")
+    assert titles(found) == ["3 views"]  # nobody tells which of the others is a draft
+
+
+def test_what_redis_alone_has_views_of_is_not_below_usual_while_it_is_silent(
+    admin_client: Client, start_redis: Start
+) -> None:
+    valkey = start_redis()
+    usual.peers(views=1_000)
+    usual.article(HOURS_50, views=3, title="Low")
+    flush()
+    usual.renew()
+    new = usual.article(timedelta(hours=2), views=0, title="New")
+    counts.view(*[new] * 9)  # no flush has seen these views yet
+    kept.forget()
+    given = {"model": "site.article", "period": "7"}
+    found = look(admin_client, "Below usual", **given)
+    assert {*titles(found)} == {"Low", "New"}
+    valkey.stop()
+    page: Any = admin_client.get(DASHBOARD, given)
+    assert page.context["next_steps"] == []
+    found = next(one for one in page.context["looks"] if one.title == "Below usual")
+    assert titles(found) == ["Low"]
+
+
+@pytest.mark.parametrize("tab", ["below", "stories", "growth"])
+def test_a_list_draws_a_line_through_each_day_of_the_period(admin_client: Client, tab: str) -> None:
+    old = usual.article(timedelta(days=100), views=1)  # of the others nobody knows that they grew
+    two_days_ago = buckets.hour_index(buckets.now()) - 48
+    History.objects.create(subject=subject_of(old), hour=two_days_ago, views=61, visitors=61)
+    newsroom([3])
+    page: Any = admin_client.get(DASHBOARD, {"tab": tab, "model": "site.article", "period": "28"})
+    if tab == "stories":
+        lists = [page.context["list"].rows]
+    else:
+        lists = [one["rows"] for one in page.context["tables"]]
+    cells = [cell for rows in lists for row in rows for cell in row.cells]
+    lines = [cell["text"].split() for cell in cells if cell["column"].value_kind == "trend"]
+    assert {*map(len, lines)} == {28}  # before: one point of what is below usual
 
 
 def test_nothing_is_below_usual_and_nothing_is_usual_yet_are_told_apart(
     admin_client: Client,
 ) -> None:
     found = look(admin_client, "Below usual", model="site.article")
-    assert found.empty == "What is usual is known after ten stories of a section."
+    assert found.empty == "What is usual is known after ten stories of a category."
     newsroom([30])
     found = look(admin_client, "Below usual", model="site.article")
     assert found.empty == "Nothing that was published in this period is below usual."

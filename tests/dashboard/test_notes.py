@@ -96,6 +96,25 @@ def test_the_chart_of_an_object_has_a_mark_at_its_publication(admin_client: Clie
     assert content.index("Published") < content.index("], [")  # in the first hour
 
 
+def test_in_a_chart_of_hours_a_publication_is_at_its_hour(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Article, "publication_notes", 2, raising=False)
+    night = zones.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+    yesterday = night - timedelta(days=1)
+    for hour in (2, 20):
+        Article.objects.create(published_at=yesterday + timedelta(hours=hour, minutes=50))
+    note("Newsletter sent", at=yesterday.date())
+    given = {"period": "yesterday", "by": "hour"}
+    chart = admin_client.get(DASHBOARD, given).context["chart"]
+    numbers = [(mark.publications, len(mark.notes)) for mark in chart.marks]
+    # A mark has three hours. Before: all of them were at midnight.
+    assert numbers == [(1, 1), (0, 0), (0, 0), (0, 0), (0, 0), (0, 0), (1, 0), (0, 0)]
+    hours = [index for index, row in enumerate(chart.table.rows) if "Published" in row.values[-1]]
+    assert hours == [2, 20]
+    assert all(mark.begins for mark in chart.marks)  # its label is that of its first hour
+
+
 def test_few_publications_of_a_day_are_named_and_more_are_counted(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,7 +124,7 @@ def test_few_publications_of_a_day_are_named_and_more_are_counted(
     named = published(timedelta(days=2), category=section)
     published(-timedelta(days=2))  # not published yet
     assert notes(admin_client) == []
-    monkeypatch.setattr(Article, "publication_notes", 2)
+    monkeypatch.setattr(Article, "publication_notes", 2, raising=False)
     assert notes(admin_client) == ["3 published", str(named)]
     assert notes(admin_client, category=subject_of(section)) == [str(named)]
     assert notes(admin_client, model="site.post") == []
@@ -118,7 +137,7 @@ def test_few_publications_of_a_day_are_named_and_more_are_counted(
 def test_what_is_named_below_the_chart_leads_to_its_numbers(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Article, "publication_notes", 1)
+    monkeypatch.setattr(Article, "publication_notes", 1, raising=False)
     first = published(timedelta(days=6), title="First")
     newest = [published(timedelta(minutes=age), title="Latest") for age in (3, 2, 1)][-1]
     context: Any = admin_client.get(DASHBOARD, {"compare": "week"}).context
@@ -144,7 +163,7 @@ def test_notes_about_publications_cost_two_queries(
     flush()  # without a view, or a list of what was viewed most, there is a query more
     numbers = []
     for most in (0, 2):
-        monkeypatch.setattr(Article, "publication_notes", most)
+        monkeypatch.setattr(Article, "publication_notes", most, raising=False)
         notes(admin_client, model="site.article")
         with CaptureQueriesContext(connection) as queries:
             notes(admin_client, model="site.article")

@@ -9,12 +9,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from readtrack import tracker
+from readtrack import buckets, tracker
 from readtrack.dashboard.panels import gauge_of
 from readtrack.flush.run import flush
 from readtrack.numbers import tables
 from readtrack.numbers.loading import load
 from readtrack.numbers.scope import Scope
+from readtrack.store import skips
+from readtrack.store.skips import skip_buffer
+from readtrack.subjects import subject_of
 from tests.support import counts, factories
 from tests.support.rows import each_row
 from tests.support.wire import Wire
@@ -82,6 +85,14 @@ def test_a_heading_sorts_the_list_and_a_second_click_turns_it_round(admin_client
     assert numbers == sorted(numbers)
 
 
+@pytest.mark.parametrize(("count", "has_more"), [(10, False), (11, True)])
+def test_the_overview_leads_to_more_stories_if_there_are_more(
+    count: int, has_more: bool, admin_client: Client
+) -> None:
+    viewed(count)
+    assert ("More stories" in admin_client.get(DASHBOARD).text) == has_more
+
+
 def test_a_search_finds_titles_with_all_its_words(admin_client: Client) -> None:
     viewed(12)
     assert titles(stories(admin_client, q="story 07")) == ["Story 07"]
@@ -103,6 +114,32 @@ def test_an_editor_who_may_see_numbers_sees_alerts_too() -> None:
     page: Any = browser.get(DASHBOARD)
     [link] = [address for label, address in page.context["links"] if label == "Alerts: off"]
     assert browser.get(link).status_code == 200
+
+
+@pytest.mark.needs_parts("alerts", "digest")
+def test_the_menu_of_files_ends_with_the_last_mail(
+    admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {"DIGEST": {"to": ["staff"]}}
+    page: Any = admin_client.get(DASHBOARD, {"tab": "sections"})
+    assert page.context["files"] == []  # so there is no such menu
+    assert page.text.index("The last mail") < page.text.index("readtrack-bar")
+    viewed(1)
+    page = admin_client.get(DASHBOARD)
+    assert page.text.count("The last mail") == 1
+    assert page.text.index("as a file: csv") < page.text.index("The last mail")
+    assert page.text.index("Alerts: off") < page.text.index("readtrack-bar")
+
+
+def test_people_now_are_counted_in_words(admin_client: Client) -> None:
+    page: Any = admin_client.get(DASHBOARD)
+    assert (page.context["recent"], page.context["now"].caption) == ("0", "people now")
+    counts.view(factories.post())
+    page = admin_client.get(DASHBOARD)
+    assert (page.context["recent"], page.context["now"].caption) == ("1", "person now")
+    given = {"category": subject_of(factories.category())}
+    page = admin_client.get(DASHBOARD, given)
+    assert page.context["now"].caption == "views in the last five minutes"
 
 
 @each_row(
@@ -132,13 +169,22 @@ def test_each_panel_leads_to_all_of_its_rows(admin_client: Client, settings: Set
     assert admin_client.get(DASHBOARD + sources.more.address).context["tab"] == "sources"
     assert [part.length for part in sources.strip] == [100]
     assert "Add ?utm_campaign=spring to a link" in page.text
+    # The links of the sources are between them and the campaigns; before: below the campaigns.
+    places = [page.text.index(text) for text in ("0.example", "All 8", "Campaigns</h3>")]
+    assert places == sorted(places)
     assert [field.name for field in page.context["fields"]] == ["category", "referrer", "channel"]
     one: Any = admin_client.get(DASHBOARD, {"referrer": "1.example"})
     assert one.context["chips"][0].value == "1.example"
-    assert one.context["campaigns"].empty == "Not known for this filter."
-    looks = one.context["looks"]
-    assert [look.title for look in looks] == ["Below usual", "Still read", "Opened, hardly read"]
-    assert {look.empty for look in looks} == {"Not known for this filter."}
+    # Before: each of them was a panel that said so; "Sources" had the chosen source alone.
+    names = ("sources", "campaigns", "countries", "groups", "ages", "trending")
+    assert {one.context[name] for name in names} == {None}
+    assert one.context["looks"] == []
+    assert one.context["unknown"] == (
+        "Not known for this filter: Below usual · Still read · Opened, hardly read · Now · Campaigns"
+        " · Categories · Age of what was read."
+    )
+    assert one.context["unknown"] in one.text
+    assert page.context["unknown"] == ""
 
 
 def test_a_new_site_has_no_chart_but_is_told_how_to_get_one(admin_client: Client) -> None:
@@ -149,3 +195,39 @@ def test_a_new_site_has_no_chart_but_is_told_how_to_get_one(admin_client: Client
     page = admin_client.get(DASHBOARD)
     assert "readtrack-plot" in page.text
     assert "in a private window" not in page.text
+
+
+@each_row(
+    ("asked", "words"),
+    [
+        ({"period": "7"}, "in the 6 days that are over"),
+        ({"period": "28"}, "in the 27 days that are over"),
+        ({"period": "last-week"}, ""),
+        ({"period": "yesterday"}, ""),
+        ({"period": "7", "compare": "none"}, ""),
+    ],
+)
+def test_what_grew_says_of_which_days_it_is(
+    asked: dict[str, str], words: str, admin_client: Client
+) -> None:
+    viewed(3)
+    looks = admin_client.get(DASHBOARD, asked).context["looks"]
+    assert [look.remark for look in looks if look.title == "Grew most"] in ([words], [])
+
+
+@each_row(
+    ("period", "title"),
+    [
+        ("7", "Not counted in the last 48 hours"),
+        ("all", "Not counted in the last 48 hours"),
+        ("today", "Not counted"),
+    ],
+)
+def test_what_is_not_counted_says_of_which_hours_it_is(
+    period: str, title: str, admin_client: Client
+) -> None:
+    skip_buffer.add(skips.key_of(buckets.now()), ["bot", "repeat"])
+    skip_buffer.send_rest()
+    page: Any = admin_client.get(DASHBOARD, {"period": period})
+    assert str(page.context["refused"].title) == title
+    assert f">{title}</h2>" in page.text

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, local_time, tracker
+from readtrack import buckets, tracker
 from readtrack.dashboard.definitions import DEFINITIONS
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.numbers import people
+from readtrack.numbers import local_time, people
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.models import History
 from readtrack.numbers.options import NumbersOptions
@@ -97,6 +97,8 @@ def test_each_of_two_periods_may_have_the_most_days(
     flush()
     today = timezone.localdate()
     subjects = [*map(subject_of, posts)]
+    long_ago = buckets.hour_index(buckets.now()) - 30 * 24
+    History.objects.create(subject="site.post", hour=long_ago, views=1, visitors=0)
     add_people(subjects, ["eve"], day=today - timedelta(days=9))
     monkeypatch.setattr(people, "MOST_DAYS", 2)
     given = {"category": f"site.category:{section.pk}", "period": "7"}
@@ -140,7 +142,7 @@ def test_a_category_has_the_people_of_its_objects_together(
     monkeypatch.setattr(people, "MOST_DAYS", 1)
     of_many = figures(admin_client, **given)["Visitors"]
     assert (of_many.value, of_many.before, of_many.address) == ("\N{EN DASH}", None, "")
-    assert of_many.remark == "too many objects to add up"
+    assert of_many.remark == "too many stories to add up"
     assert of_many.remark in admin_client.get(DASHBOARD, given).text
     assert set(points(admin_client, **given)) == {None}
 
@@ -163,7 +165,8 @@ def test_a_period_up_to_now_is_compared_without_today(admin_client: Client) -> N
     page = admin_client.get(DASHBOARD, {"period": "7"}).text
     assert "Changes compare the 6 days that are over with " in page
     today = figures(admin_client, period="today", compare="week")["Visitors"]
-    assert (today.value, today.before, today.remark) == ("2", None, "")
+    remark = "compared once the day is over"
+    assert (today.value, today.before, today.remark) == ("2", None, remark)
 
 
 def test_whole_days_of_the_past_are_compared_as_they_are(admin_client: Client) -> None:
@@ -254,7 +257,7 @@ def test_without_redis_visitors_are_not_known(admin_client: Client, settings: Se
 def test_with_partitions_people_are_united(
     admin_client: Client, settings: Settings, redis: Redis
 ) -> None:
-    settings.READTRACK = {"PARTITIONS": 4, "RATE": (0, 10)}
+    settings.READTRACK = {"CLUSTER": {"partitions": 4}, "RATE": (0, 10)}
     for post in [factories.post() for _ in range(6)]:
         view(post, "ann", "bob")
     flush()

@@ -12,8 +12,8 @@ from django.utils import timezone as zones
 from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.numbers.models import History
+from readtrack.numbers.published import published_at
 from readtrack.numbers.scope import PUBLISHED, Scope
-from readtrack.published import published_at
 from readtrack.subjects import subject_of
 from tests.dashboard.test_comparison import FRIDAY, OF_THE_ADMIN
 from tests.site.models import Article

@@ -10,9 +10,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.flush.run import flush
-from readtrack.numbers.models import Breakdown, DayBreakdown, Note
+from readtrack.numbers import local_time
+from readtrack.numbers.models import Breakdown, DayBreakdown, History, Note
 from readtrack.subjects import subject_of
 from tests.dashboard.test_comparison import DASHBOARD, OF_THE_ADMIN
 from tests.site.models import Article
@@ -58,6 +59,21 @@ def test_it_says_in_words_how_the_story_does(article: Article, admin_client: Cli
     assert "style=" not in page.text[page.text.index('id="content-main"') :]
 
 
+def test_what_is_of_another_time_than_the_period_says_so(
+    article: Article, admin_client: Client
+) -> None:
+    title = "How far readers get"
+    for given, heading, since in (
+        ({}, title, ""),
+        ({"period": "all"}, title, ""),
+        ({"period": "7"}, title, "Since publication"),  # before: nothing
+    ):
+        page = opened(admin_client, article, **given)
+        assert f'<h2 id="readtrack-stages">{heading}</h2>' in page.text
+        assert page.context["place_since"] == since
+        assert ('<dd class="readtrack-detail">Since publication</dd>' in page.text) == bool(since)
+
+
 def test_it_has_where_the_views_of_each_day_came_from(
     article: Article, admin_client: Client
 ) -> None:
@@ -79,7 +95,10 @@ def test_it_has_how_far_readers_get(article: Article, admin_client: Client) -> N
     page = opened(admin_client, article)
     assert page.context["stages"] == []
     assert "Templates tell it by the tag readtrack_script" in page.text
-    for field, count in (("seen", 60), ("engaged", 32), ("read", 16), ("5", 30)):
+    filtered = opened(admin_client, article, channel="search")
+    assert "Templates tell it by the tag readtrack_script" not in filtered.text
+    assert "Not known for this filter." in filtered.text
+    for field, count in (("seen", 60), ("engaged", 32), ("reads", 16), ("5", 30)):
         Breakdown.objects.create(
             subject=subject_of(article), kind="reading", field=field, count=count
         )
@@ -91,6 +110,33 @@ def test_it_has_how_far_readers_get(article: Article, admin_client: Client) -> N
         ("Read", "16", "25%", "50%"),
     ]
     assert "Median time of reading: " in page.text
+
+
+def test_how_far_readers_get_is_of_the_period(article: Article, admin_client: Client) -> None:
+    """Of all time it was, whatever the period."""
+    subject = subject_of(article)
+    stages = {"seen": 60, "engaged": 32, "reads": 16}
+    for field, count in stages.items():
+        Breakdown.objects.create(subject=subject, kind="reading", field=field, count=count)
+    title = "How far readers get"
+    yesterday = local_time.today() - buckets.DAY
+    page = opened(admin_client, article, period="yesterday")
+    # Of yesterday no view is known to have been seen, so it is of all time, and says so.
+    assert f'<h2 id="readtrack-stages">{title} (All time)</h2>' in page.text
+    assert [stage.views for stage in page.context["stages"]] == ["64", "60", "32", "16"]
+    hours = range(local_time.first_hour_of(yesterday), local_time.first_hour_of(yesterday) + 2)
+    for name, numbers in {
+        subject: (71, 74),
+        f"seen:{subject}": (6, 8),
+        f"engaged:{subject}": (4, 5),
+        f"reads:{subject}": (1, 3),
+    }.items():
+        for hour, number in zip(hours, numbers, strict=True):
+            History.objects.create(subject=name, hour=hour, views=number, visitors=0)
+    page = opened(admin_client, article, period="yesterday")
+    assert f'<h2 id="readtrack-stages">{title}</h2>' in page.text
+    assert [stage.views for stage in page.context["stages"]] == ["10", "8", "5", "3"]
+    assert opened(admin_client, article, period="all").context["stages"][1].views == "60"
 
 
 @pytest.mark.parametrize("period", ["published", "today", "7", "all"])

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from datetime import timedelta
+from datetime import date, timedelta
 from io import StringIO
 from typing import Any
 
@@ -12,20 +12,23 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from readtrack import buckets, local_time, tracker
+from readtrack import buckets, tracker
 from readtrack.dashboard.navigation import TABS
 from readtrack.flush.run import flush
-from readtrack.numbers import objects
+from readtrack.numbers import local_time, objects
 from readtrack.numbers import usual as dashboard_usual
-from readtrack.numbers.models import History
-from readtrack.numbers.sql.usual import Band
-from readtrack.numbers.sql.usual_week import slot_of
+from readtrack.numbers.models import History, Usual
+from readtrack.numbers.sql.gained import WINDOWS
+from readtrack.numbers.sql.peers import FEWEST
+from readtrack.numbers.sql.usual import Band, Past
+from readtrack.numbers.sql.usual_week import WeeksBefore, slot_of
 from readtrack.numbers.tables import NOT_KNOWN
 from readtrack.subjects import subject_of
 from tests.dashboard.test_comparison import DASHBOARD, OF_THE_ADMIN
 from tests.site.models import Article, Category
 from tests.support import counts, factories, usual
 from tests.support.costs import limits_of
+from tests.support.rows import each_row
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
@@ -40,6 +43,28 @@ def newsroom() -> tuple[Category, list[Article]]:
         usual.article(HOURS_50, views=views, category=section, title=f"{views} views")
         for views in (46, 30)
     ]
+    flush()
+    usual.renew()
+    return section, articles
+
+
+def old_newsroom(age: timedelta) -> tuple[Category, list[Article]]:
+    """Returns the same of articles of such an age, which had ten of their views of late."""
+    section = factories.category(name="Politics")
+    usual.begin()
+    for number in range(FEWEST):
+        usual.article(age + timedelta(days=30, hours=number), views=20, category=section)
+    articles = [
+        usual.article(age, views=views, category=section, title=f"{views} views")
+        for views in (46, 30)
+    ]
+    of_late = buckets.hour_index(buckets.now()) - 50
+    for made in articles:
+        rows = History.objects.filter(subject=subject_of(made))
+        rows.update(views=made.view_count - 10)
+        History.objects.create(
+            subject=subject_of(made), hour=of_late, views=made.view_count, visitors=0
+        )
     flush()
     usual.renew()
     return section, articles
@@ -62,13 +87,17 @@ def column(context: Any, name: str) -> dict[str, str]:
 def test_tables_say_how_many_times_the_usual_views_an_object_has(
     tab: str, name: str, admin_client: Client
 ) -> None:
-    _, [good, _other] = newsroom()
+    if name == "grew-most":  # without what was published since the days before
+        _, [good, _other] = old_newsroom(timedelta(days=20))
+    else:
+        _, [good, _other] = newsroom()
     counts.view(*[good] * 4)
     page = admin_client.get(DASHBOARD, {"tab": tab, "model": "site.article"})
     shown = column(page.context, name)
     assert shown["46 views"] == "2.5"
     assert shown["30 views"] == "1.5"
-    assert NOT_KNOWN in shown.values()  # no peers are as old as the oldest ones
+    if name == "most-viewed":
+        assert NOT_KNOWN in shown.values()  # no peers are as old as the oldest ones
     assert "<dt>× usual</dt>" in page.content.decode()  # what it means
 
 
@@ -123,6 +152,30 @@ def test_an_object_of_a_small_section_is_compared_with_the_model(admin_client: C
     assert page.context["usual"] == ("1.5", "Usual for articles after 5 hours: about 20 views")
 
 
+def test_the_band_of_an_object_is_that_of_the_model_where_its_section_has_fewer_points(
+    admin_client: Client,
+) -> None:
+    section, [good, _other] = newsroom()
+    address = f"{DASHBOARD}object/{subject_of(good)}/"
+
+    def drawn() -> tuple[int, str]:
+        page = admin_client.get(address, {"by": "hour", "period": "published"})
+        known = [band for band in page.context["chart"].drawn.usual if band is not None]
+        return len(known), page.context["usual"].sentence
+
+    of_section = drawn()
+    assert of_section[0] > 48
+    stored = Usual.objects.get(subject=f"gained:site.article@{subject_of(section)}")
+    label, gains = json.loads(stored.bands)
+    # Such as if most of its stories are so old that their views are kept by the day.
+    by_day = {
+        number: band for number, band in gains.items() if WINDOWS[int(number)].is_known_by_day
+    }
+    stored.bands = json.dumps([label, by_day])
+    stored.save()
+    assert drawn() == of_section  # before: no band at all
+
+
 def test_without_a_usual_there_is_no_card(admin_client: Client, settings: Settings) -> None:
     _, [good, _other] = newsroom()
     post = factories.post()
@@ -132,16 +185,27 @@ def test_without_a_usual_there_is_no_card(admin_client: Client, settings: Settin
     assert admin_client.get(DASHBOARD).context["usual"] is None
 
 
-@pytest.mark.parametrize("chosen", ["", "category", "object"])
-@pytest.mark.parametrize("period", ["today", "7", "all"])
-def test_it_costs_neither_a_query_nor_a_round_trip_too_many(
-    period: str, chosen: str, admin_client: Client, wire: Wire
-) -> None:
+@pytest.fixture
+def viewed() -> tuple[Category, list[Article]]:
+    """Returns a category and articles that have views in SQL, in Redis, and in both."""
     section, articles = newsroom()
     counts.view(*articles)
     flush()  # because Redis began these counts anew
     tracker.refresh_trending()
     counts.view(*articles)
+    return section, articles
+
+
+@each_row("chosen", ["", "category", "object"])
+@each_row("period", ["today", "7", "all"])
+def test_it_costs_neither_a_query_nor_a_round_trip_too_many(
+    period: str,
+    chosen: str,
+    viewed: tuple[Category, list[Article]],
+    admin_client: Client,
+    wire: Wire,
+) -> None:
+    section, articles = viewed
     path = DASHBOARD
     given = {"period": period, "model": "site.article"}
     if chosen == "category":
@@ -161,12 +225,12 @@ def test_it_costs_neither_a_query_nor_a_round_trip_too_many(
         ]
 
 
-@pytest.mark.parametrize("period", ["today", "7", "90"])
+@pytest.mark.parametrize(("period", "days"), [("today", 20), ("7", 20), ("90", 190)])
 def test_what_grew_most_in_a_large_category_costs_no_query_more(
-    period: str, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+    period: str, days: int, admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(objects, "MOST", 5)
-    section, articles = newsroom()
+    section, articles = old_newsroom(timedelta(days=days))
     counts.view(*articles)
     flush()
     given = {"category": subject_of(section), "model": "site.article", "tab": "growth"}
@@ -241,16 +305,51 @@ def test_behind_the_chart_is_what_the_site_has_at_that_hour_or_on_that_day(
 
 
 def test_the_part_of_today_is_what_has_usually_come_by_now() -> None:
-    bands = {slot: Band(5, 10, 20) for slot in range(168)}
-    bands.update({168 + day: Band(120, 240, 480) for day in range(7)})
-    noon = local_time.first_hour_of(local_time.local_day(500_000)) + 12
+    noon = local_time.first_hour_of(buckets.local_day(500_000)) + 12
+    views_of_weeks = (99, 0, 5, 20, 10, 5, 0, 99)
+    views = [views for views in views_of_weeks for _hour in range(168)]
+    weeks = WeeksBefore(Past(noon - 12 - len(views), views))
     start = buckets.hour_start(noon - 12)
     end = buckets.hour_start(noon) + timedelta(minutes=30)
-    part = dashboard_usual._of_week(bands, start, by="day", now=end)
+    part = dashboard_usual._of_weeks(weeks, start, by="day", now=end)
     assert part == pytest.approx((62.5, 125, 250))
-    half = dashboard_usual._of_week(bands, buckets.hour_start(noon), by="hour", now=end)
+    half = dashboard_usual._of_weeks(weeks, buckets.hour_start(noon), by="hour", now=end)
     assert half == (2.5, 5, 10)
-    assert dashboard_usual._of_week({}, start, by="day", now=end) is None
+    unknown = WeeksBefore(Past(noon, []))
+    assert dashboard_usual._of_weeks(unknown, start, by="day", now=end) is None
+
+
+def bands_of_days(client: Client, first_day: date, last_day: date) -> list[Band | None]:
+    """Returns the band of each day of a period, as its chart has it."""
+    given = {"from": first_day.isoformat(), "to": last_day.isoformat(), "by": "day"}
+    page = client.get(DASHBOARD, {**given, "model": "site.article"})
+    return [*page.context["data"].chart.usual]
+
+
+def test_a_day_is_judged_by_the_weeks_before_it_in_whatever_period_it_is(
+    admin_client: Client,
+) -> None:
+    today = local_time.today()
+    more_since = local_time.first_hour_of(today - 40 * buckets.DAY)
+    week(lambda hour: 10 if hour >= more_since else 1, days=120)
+    early = today - 45 * buckets.DAY
+    # All weeks before these days had few views, and all weeks since then have many.
+    assert bands_of_days(admin_client, early, early + buckets.DAY) == [Band(24, 24, 24)] * 2
+    last = today - buckets.DAY
+    month = bands_of_days(admin_client, today - 50 * buckets.DAY, last)
+    two_days = bands_of_days(admin_client, last - buckets.DAY, last)
+    assert [month[5], *month[-2:]] == [Band(24, 24, 24), *two_days]
+    assert month[-1] is not None
+    assert month[-1].high == 240
+    assert month[-1].low == 24  # of eight such days the first three are from before
+
+
+def test_the_first_four_weeks_have_no_band(admin_client: Client) -> None:
+    week(lambda hour: 10, days=36)
+    today = local_time.today()
+    # The day on which the history began is not whole, so the 35th day before today is the first.
+    bands = bands_of_days(admin_client, today - 9 * buckets.DAY, today - buckets.DAY)
+    assert bands == [None] * 2 + [Band(240, 240, 240)] * 7
 
 
 def test_other_charts_have_no_band(admin_client: Client) -> None:
@@ -275,3 +374,21 @@ def test_behind_the_chart_of_an_object_is_what_its_peers_gained(admin_client: Cl
     assert bands[0].usual > 0
     assert [band.usual for band in bands[3:]] == pytest.approx([0] * len(bands[3:]), abs=0.01)
     assert page.content.decode().count('class="readtrack-band"') == 2
+
+
+def test_the_band_of_an_object_is_no_difference_of_totals(admin_client: Client) -> None:
+    section = factories.category()
+    usual.begin()
+    for late in range(12):  # each has its 20 views in another hour, so that none is usual in any
+        peer = usual.article(timedelta(hours=100 + late), views=20, category=section)
+        [row] = History.objects.filter(subject=subject_of(peer))
+        History.objects.filter(subject=row.subject).update(views=0)
+        History.objects.create(subject=row.subject, hour=row.hour + 1 + late, views=20, visitors=20)
+    story = usual.article(HOURS_50, views=5, category=section)
+    usual.renew()
+    page = admin_client.get(f"{DASHBOARD}object/{subject_of(story)}/", {"by": "hour"})
+    scope, bands = page.context["data"].scope, page.context["data"].chart.usual
+    assert scope.by == "hour"
+    assert len(bands) >= 50
+    # All of them have 20 views in the end, and three quarters of them after ten hours.
+    assert {band.high for band in bands[:24]} == {0}

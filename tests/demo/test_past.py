@@ -129,7 +129,7 @@ def test_some_visitors_read_to_the_end_and_stories_differ_in_that() -> None:
     assert 0.1 < min(shares) < 0.3 < 0.6 < max(shares) < 0.8
     story = STORIES[60]
     fields = reading(story, seen=engaged[story], engaged=engaged[story], reads=reads[story])
-    assert fields["engaged"] > fields["8"] > fields["18"] > fields["read"] > fields["60"] > 0
+    assert fields["engaged"] > fields["8"] > fields["18"] > fields["reads"] > fields["60"] > 0
 
 
 def test_robots_and_repeats_of_two_days_are_refused() -> None:

@@ -10,15 +10,15 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.digest.contents import Contents, Story, contents_of
 from readtrack.digest.periods import last_period
 from readtrack.flush.run import flush
+from readtrack.numbers import local_time
 from readtrack.numbers.models import History
+from readtrack.numbers.published import published_at
 from readtrack.numbers.sql import usual as sql_usual
-from readtrack.numbers.sql.usual import Band, name_of_week
-from readtrack.numbers.sql.usual_week import slot_of_day
-from readtrack.published import published_at
+from readtrack.numbers.sql.usual import Past, name_of_past
 from readtrack.subjects import subject_of
 from tests.conftest import use_redis
 from tests.dashboard.test_groups import store
@@ -100,6 +100,36 @@ def test_its_numbers_are_those_of_the_dashboards_files(
     assert_first(contents.still_read, {row["title"]: row["views"] for row in old})
 
 
+def test_what_was_published_since_the_day_a_week_earlier_is_no_story_that_grew(
+    admin_user: Any,
+) -> None:
+    """A story that lost most of its views since the day before has more than before it existed."""
+    hour = local_time.first_hour_of(local_time.today() - timedelta(days=1)) + 9
+    gained: dict[tuple[str, int], int] = {}
+    for title, days_since, views_by_day in (
+        ("old", 60, {60: 1, 8: 100, 1: 150}),
+        ("old, but found now", 60, {60: 1, 1: 60}),
+        ("falls", 2, {2: 5_000, 1: 800}),
+        ("a day after", 7, {7: 10, 1: 900}),
+        ("in the middle of the day", 8, {8: 10, 1: 700}),
+        ("the evening before", 9, {9: 10, 8: 300, 1: 340}),
+    ):
+        noon = local_time.day_start(local_time.today() - timedelta(days=days_since))
+        obj = Article.objects.create(title=title, published_at=noon + timedelta(hours=8))
+        for days, views in views_by_day.items():
+            gained[subject_of(obj), hour - 24 * (days - 1)] = views
+    undated = Article.objects.create(title="without a date")
+    gained[subject_of(undated), hour] = 20
+    store(gained)
+    digests.flush_ended()
+    contents = contents_of(last_period("day", at=buckets.now()))
+    expected = ["old, but found now", "old", "the evening before", "without a date"]
+    assert [story.obj.title for story in contents.grown] == expected
+    rows = exported(factories.browser(admin_user), contents, "grew-most")
+    assert [row["title"] for row in rows] == [str(story.obj) for story in contents.grown]
+    assert [story.obj.title for story in contents.most_viewed][:2] == ["a day after", "falls"]
+
+
 def test_the_stories_that_did_best_are_those_published_in_the_period() -> None:
     period = digests.week()
     middle = local_time.day_start(period.first_day) + timedelta(days=3)
@@ -136,12 +166,11 @@ def test_the_usual_views_are_the_sum_of_those_of_the_days() -> None:
     digests.article(30, before=20)
     assert contents_of(digests.week()).usual_views is None  # of so short a history nothing is usual
     period = digests.week()
-    days = [period.first_day + number * buckets.DAY for number in range(7)]
-    bands = {slot_of_day(day): Band(40, 50, 60) for day in days}
-    sql_usual.replace({name_of_week(): bands}, hour=1)
-    assert contents_of(period).usual_views == 7 * 50
-    del bands[slot_of_day(days[3])]
-    sql_usual.replace({name_of_week(): bands}, hour=1)
+    first_hour = local_time.first_hour_of(period.first_day - 4 * buckets.WEEK)
+    past = Past(first_hour, [2] * 24 * 7 * 4)
+    sql_usual.replace({}, {name_of_past(): past}, hour=1)
+    assert contents_of(period).usual_views == 7 * 48
+    sql_usual.replace({}, {name_of_past(): Past(first_hour + 1, past.views[1:])}, hour=1)
     assert contents_of(period).usual_views is None  # or else it would lack a day
 
 

@@ -27,12 +27,12 @@ def test_memory_is_in_bytes(start_redis: Start) -> None:
 
 def test_the_age_and_the_length_of_flushes_are_times() -> None:
     assert measurements.flushes() == measurements.Flushes(
-        has_run=False, last_error="", age=None, took=None
+        has_record=False, last_error="", age=None, took=None
     )
     run(ago=90, took=30)
     run(ago=10, error="OperationalError: gone")
     flushes = measurements.flushes()
-    assert (flushes.has_run, flushes.last_error) == (True, "OperationalError: gone")
+    assert (flushes.has_record, flushes.last_error) == (True, "OperationalError: gone")
     assert flushes.took == 30 * SECOND
     assert flushes.age
     assert 90 * SECOND <= flushes.age < 100 * SECOND

@@ -220,16 +220,17 @@ def test_the_status_of_the_command_says_that_a_row_was_not_stored(
     call_command("readtrack", "flush")
 
 
+@pytest.mark.needs_parts("cluster")
 def test_keys_do_not_move_to_other_partitions_before_every_row_is_written(
     settings: Settings, redis: Redis
 ) -> None:
     if redis.keys("*{*") or settings.CACHES["default"]["LOCATION"].__class__ is list:
         pytest.skip("begins without partitions")
-    settings.READTRACK = {"PARTITIONS": 1}
+    settings.READTRACK = {"CLUSTER": {"partitions": 1}}
     post = factories.post()
     flush()
     view(post)
-    settings.READTRACK = {"PARTITIONS": 16}
+    settings.READTRACK = {"CLUSTER": {"partitions": 16}}
     with refused(Post, "1 = 1"), pytest.raises(CommandError, match=subject_of(post)):
         call_command("readtrack", "repartition", verbosity=0)
 

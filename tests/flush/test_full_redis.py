@@ -11,7 +11,7 @@ from redis.exceptions import OutOfMemoryError
 from readtrack import tracker
 from readtrack.flush.run import flush
 from readtrack.models import FlushRun
-from readtrack.tasks import flush_views
+from readtrack.scheduled import flush_views
 from tests.conftest import Start
 from tests.doctor.conftest import found
 from tests.site.models import Post

@@ -1,6 +1,7 @@
 """What categories, authors and ages gained, added up from history by full flushes."""
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from random import Random
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from readtrack import buckets, local_time, tracker
+from readtrack import buckets, tracker
 from readtrack.flush.run import flush
 from readtrack.numbers.flush import groups
 from readtrack.numbers.models import BreakdownHistory, DayVisitors, History
@@ -113,8 +114,8 @@ def brute_force(gained: Rows, articles: list[Article], span: range) -> dict[Any,
 def age(article: Article, hour: int) -> str:
     if article.published_at is None:
         return ""
-    published = local_time.local_day(buckets.hour_index(article.published_at))
-    days = (local_time.local_day(hour) - published).days
+    published = buckets.local_day(buckets.hour_index(article.published_at))
+    days = (buckets.local_day(hour) - published).days
     if days >= 90:
         return "older"
     if days >= 30:
@@ -175,9 +176,9 @@ def test_a_year_with_few_views_is_added_up_in_few_steps(monkeypatch: pytest.Monk
     store_history(gained)
     steps: list[range] = []
 
-    def replace(label: str, sums: Any, *, hours: range, newest: int | None) -> bool:
+    def replace(label: str, sums: Any, *, hours: range, **others: Any) -> bool:
         steps.append(hours)
-        return real_replace(label, sums, hours=hours, newest=newest)
+        return real_replace(label, sums, hours=hours, **others)
 
     real_replace = group_sums.replace
     monkeypatch.setattr(group_sums, "replace", replace)
@@ -196,7 +197,7 @@ def test_an_underscore_in_a_label_stands_for_no_other_letter() -> None:
     found = period_gains.subjects_of_every(1, "my_site.post", since=hour, until=END)
     assert found == ["my_site.post:1"]
     best = popular.most(["my_site.post", "reads:my_site.post"], since=hour, until=END)
-    assert {subject for subject, _counts in best} == {"my_site.post:1", "reads:my_site.post:1"}
+    assert {subject for subject, _views in best} == {"my_site.post:1", "reads:my_site.post:1"}
     seen = model_sums._gains("my_site.post", since=hour, until=END)
     assert seen["reads:my_site.post"] == {hour: 5}
 
@@ -224,6 +225,87 @@ def test_the_last_hours_are_added_up_once_more() -> None:
     renew()
     [found] = gains(range(END + 1))
     assert found["section", "views", subject_of(category)] == 14
+
+
+def test_hours_that_have_not_changed_are_not_added_up_again() -> None:
+    category = factories.category()
+    subject = subject_of(Article.objects.create(category=category))
+    store_history({(subject, END - 2): 4, (subject, END - 1): 1})
+    renew()
+    sums = BreakdownHistory.objects.filter(kind="section:views", hour=END - 2)
+    sums.update(count=7)  # which would be 4 if it was added up again
+    renew()
+    renew(buckets.hour_start(END + 1))
+    assert sums.get().count == 7
+    for name in (subject, LABEL):
+        History.objects.create(subject=name, hour=END + 1, views=9, visitors=0)
+    renew(buckets.hour_start(END + 1))
+    assert sums.get().count == 4
+    [found] = gains(range(END + 2))
+    assert found["section", "views", subject_of(category)] == 9
+
+
+def _raise_an_hour(subject: str) -> None:
+    History.objects.filter(subject=subject, hour=END - 1).update(views=3)
+
+
+def _read_it(subject: str) -> None:
+    History.objects.create(subject=f"reads:{subject}", hour=END - 1, views=1, visitors=0)
+
+
+def _reset_it(subject: str) -> None:
+    History.objects.filter(subject=subject, hour=END).delete()
+
+
+def _visit_it(subject: str) -> None:
+    DayVisitors.objects.create(subject=subject, day=AT.date(), visitors=2, sketch=b"")
+
+
+def _forget_the_sums(subject: str) -> None:
+    group_sums.forget([LABEL], since=END)
+
+
+@pytest.mark.parametrize(
+    "change", [_raise_an_hour, _read_it, _reset_it, _visit_it, _forget_the_sums]
+)
+def test_hours_are_added_up_again_after_a_change_of(change: Callable[[str], None]) -> None:
+    subject = subject_of(Article.objects.create(category=factories.category()))
+    store_history({(subject, END - 1): 2, (subject, END): 3})
+    renew()
+    sums = BreakdownHistory.objects.filter(kind="section:views")
+    change(subject)
+    sums.update(count=1000)
+    renew()
+    assert not sums.filter(count=1000).exists()
+    assert sums.exists()
+
+
+def test_the_visitors_of_a_group_are_united_though_they_come_after_the_views() -> None:
+    category = factories.category()
+    article = Article.objects.create(category=category)
+    counts.view(article)
+    flush()
+    of_article = DayVisitors.objects.filter(subject=subject_of(article))
+    [day_and_sketch] = of_article.values("day", "sketch")
+    of_category = DayVisitors.objects.filter(
+        subject=group_sums.visitors_of(LABEL, "section", subject_of(category))
+    )
+    # As a full flush finds it between two steps of another one.
+    of_article.delete()
+    of_category.delete()
+    History.objects.filter(subject=subject_of(article)).update(visitors=7)
+    flush()
+    assert not of_category.exists()
+    DayVisitors.objects.create(subject=subject_of(article), visitors=1, **day_and_sketch)
+    flush()
+    assert of_category.get().visitors == 1
+
+
+def test_the_visitors_of_a_model_without_authors_are_not_stored_by_author() -> None:
+    counts.view(factories.post(category=factories.category()))
+    flush()
+    names = DayVisitors.objects.filter(subject__contains=":{").values_list("subject", flat=True)
+    assert [name.partition("}")[0] for name in names] == ["site.post:{section"]
 
 
 @pytest.mark.parametrize("hours_late", [1, 10])
@@ -285,11 +367,23 @@ def test_imported_views_of_the_past_are_added_up_again() -> None:
     assert day["section", "views", section] == 4
 
 
+def test_views_of_a_quiet_time_that_are_stored_later_are_added_up() -> None:
+    category = factories.category()
+    subject = subject_of(Article.objects.create(category=category))
+    store_history({(subject, END - 240): 5})
+    renew()
+    for name in (subject, LABEL):  # within no hours of which there are marks
+        History.objects.create(subject=name, hour=END - 120, views=9, visitors=0)
+    renew()
+    [found] = gains(range(END - 130, END + 1))
+    assert found["section", "views", subject_of(category)] == 4
+
+
 def test_an_import_between_reading_and_storing_is_not_overwritten() -> None:
     article = Article.objects.create(category=factories.category())
     store_history({(subject_of(article), END): 5})
     assert not group_sums.replace(
-        LABEL, {("section:views", END, "x"): 1}, hours=range(END, END + 1), newest=7
+        LABEL, {("section:views", END, "x"): 1}, hours=range(END, END + 1), newest=7, marks={}
     )
     assert not BreakdownHistory.objects.exists()
 

@@ -102,15 +102,16 @@ def test_a_changed_flush_takes_up_what_a_full_one_left_however_old_the_change_is
 
 
 @pytest.mark.one_server("begins without partitions, which a cluster refuses")
+@pytest.mark.needs_parts("cluster")
 def test_nothing_moves_to_other_partitions_before_every_row_is_written(
     lock: Lock, settings: Settings
 ) -> None:
-    settings.READTRACK = {"PARTITIONS": 1}
+    settings.READTRACK = {"CLUSTER": {"partitions": 1}}
     flush()
     post = factories.post()
     view(post, post)
     release = lock(post)
-    settings.READTRACK = {"PARTITIONS": 16}
+    settings.READTRACK = {"CLUSTER": {"partitions": 16}}
     view(post)
     with pytest.raises(CommandError, match="1 row locked"):
         call_command("readtrack", "repartition", verbosity=0)

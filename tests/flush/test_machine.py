@@ -17,8 +17,8 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from pytest_django import Settings
 
 from readtrack import buckets, tracker
-from readtrack.conf import conf
 from readtrack.flush.run import flush
+from readtrack.hits.stages import READS
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Archive, FlushRun, KnownEpoch, Reset
 from readtrack.numbers.models import Breakdown, BreakdownHistory, DayBreakdown, History
@@ -63,7 +63,7 @@ TABLES: list[type[Model]] = [
     History,
     Reset,
 ]
-PASSING = ("views:hour:*", "trending:*", "viewed:*", "funnel:pass:*", "rate:*")
+PASSING = ("views:hour*", "trending:*", "viewed:*", "funnel:reached:*", "rate:*")
 LOSSES = [
     "everything",
     "since the snapshot",
@@ -171,8 +171,8 @@ class FlushMachine(FlusherMachine):
         visitor, subject = f"visitor {next(_numbers)}", self._subject(index)
         self._view(index, visitor, DEVICES[0])
         before = self._seen_in_redis(index)
-        text = Reading(subject, 5, 9, is_read=True)
-        steps = tracker.record(hit(visitor=Visitor(visitor), further=text)).steps
+        text = Reading(subject, 5, 9, stage=READS)
+        steps = tracker.record(hit(visitor=Visitor(visitor), part_record=text)).steps
         # Where a loss has left fewer views than were seen, no more are seen than there are views.
         if self._seen_in_redis(index) > before:
             self.books.see(self.pks[index])
@@ -194,8 +194,8 @@ class FlushMachine(FlusherMachine):
     @rule(index=FLUSHER, times=st.integers(1, 30), only_changed=st.booleans())
     def step(self, index: int, times: int, only_changed: bool) -> None:
         """Lets a flusher make some round trips. Starts the flusher if it does not run."""
-        part = ("1/2", "2/2", "")[len(self.flushers) % FLUSHERS] if conf.PARTITIONS > 1 else ""
-        self.step_flusher(index, times, partial(flush, only_changed=only_changed, part=part))
+        share = ("1/2", "2/2", "")[len(self.flushers) % FLUSHERS] if keys.is_divided() else ""
+        self.step_flusher(index, times, partial(flush, only_changed=only_changed, share=share))
 
     @precondition(lambda self: self.flushers)
     @rule(index=FLUSHER, is_kill=st.booleans())
@@ -257,7 +257,7 @@ class FlushMachine(FlusherMachine):
             self.snapshot = {
                 key: value
                 for key, value in self.snapshot.items()
-                if not key.startswith(b"views:hour:")
+                if not key.startswith(b"views:hour")
             }
         self.books.forget_history()
         self._flush(only_changed=False)

@@ -11,7 +11,7 @@ import pytest
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, local_time, tracker
+from readtrack import buckets, tracker
 from readtrack.digest.contents import contents_of
 from readtrack.digest.periods import DigestPeriod
 from readtrack.flush import run, totals
@@ -89,7 +89,7 @@ class Journal:
             f"{LABEL}:{{section}}site.category:{article.category_id}",
             f"{LABEL}:{{author}}{article.author_id}",
         ):
-            self.visitors[name, local_time.local_day(hour)].add(visitor)
+            self.visitors[name, buckets.local_day(hour)].add(visitor)
 
     def hours_of(self, *articles: Article) -> Counter[int]:
         hours: Counter[int] = Counter()
@@ -100,7 +100,7 @@ class Journal:
     def days_of(self, *articles: Article) -> Counter[date]:
         days: Counter[date] = Counter()
         for hour, number in self.hours_of(*articles).items():
-            days[local_time.local_day(hour)] += number
+            days[buckets.local_day(hour)] += number
         return days
 
 
@@ -248,7 +248,7 @@ def test_a_view_that_a_killed_flush_left_out_is_stored_after_a_pause(
     flush(only_changed=True)
     redis.flushdb()
     flush()
-    day = local_time.local_day(buckets.hour_index(now - 4 * HOUR))
+    day = buckets.local_day(buckets.hour_index(now - 4 * HOUR))
     assert DayVisitors.objects.get(subject=subject_of(article), day=day).visitors == 1
     assert archived() == {subject_of(article): 1}
 
@@ -265,17 +265,46 @@ def test_what_was_read_in_a_pause_without_a_view_is_stored(redis: Redis) -> None
 
 def test_redis_keeps_an_hour_for_a_pause_until_a_full_flush_has_stored_it(redis: Redis) -> None:
     now, post = buckets.now(), factories.post()
+    earlier = factories.post()
     flush()
-    names = []
-    for age in (0, 1):
+    for age in (26, 24, 1, 0):
         view(post, at=now - age * HOUR)
-        names.append(keys.hour(buckets.hour_bucket(now - age * HOUR), subject_of(post)))
-    assert all(redis.ttl(name) > 2 * keys.DAY for name in names)
-    flush(only_changed=True)
-    assert all(redis.ttl(name) > 2 * keys.DAY for name in names)
+    view(earlier, at=now - HOUR)
+    hours, hours_of_earlier = keys.hours(subject_of(post)), keys.hours(subject_of(earlier))
+    for _ in range(2):
+        assert redis.hlen(hours) == 4
+        assert redis.ttl(hours) > 2 * keys.DAY < redis.ttl(hours_of_earlier)
+        flush(only_changed=True)
     flush()
-    assert redis.ttl(names[0]) > 2 * keys.DAY
-    assert redis.ttl(names[1]) <= keys.DAY
+    kept = [buckets.hour_bucket(now - age * HOUR) for age in (24, 1, 0)]
+    assert sorted(redis.hkeys(hours)) == kept
+    assert redis.ttl(hours) > 2 * keys.DAY
+    assert redis.ttl(hours_of_earlier) <= keys.DAY
+
+
+def test_redis_keeps_no_more_hours_of_a_post_than_a_pause_needs(redis: Redis) -> None:
+    now, post = buckets.now(), factories.post()
+    for age in range(100, -1, -1):
+        view(post, at=now - age * HOUR)
+    kept = [buckets.hour_bucket(now - age * HOUR) for age in range(72, -1, -1)]
+    assert sorted(redis.hkeys(keys.hours(subject_of(post)))) == kept
+
+
+@pytest.mark.parametrize("cause", ["an import made the hour", "a reset took the sketch"])
+def test_the_visitors_of_a_day_that_begin_within_an_hour_expire_too(
+    redis: Redis, cause: str
+) -> None:
+    now, post = buckets.now(), factories.post()
+    sketch = keys.day_visitors(buckets.local_day_bucket(now), subject_of(post))
+    if cause == "an import made the hour":
+        redis.hset(keys.hours(subject_of(post)), buckets.hour_bucket(now), 5)
+    else:
+        view(post, at=now)
+        redis.delete(sketch)
+    view(post, at=now)
+    assert redis.ttl(sketch) == -1
+    flush(only_changed=True)
+    assert keys.day_visitors.ttl - 60 < redis.ttl(sketch) <= keys.day_visitors.ttl
 
 
 def test_hours_that_redis_has_lost_are_stored_under_the_present_one(redis: Redis) -> None:
@@ -283,7 +312,7 @@ def test_hours_that_redis_has_lost_are_stored_under_the_present_one(redis: Redis
     flush_at(now - 30 * HOUR)
     view(post, 2, at=now - 20 * HOUR)
     view(post, 3, at=now - 10 * HOUR)
-    redis.delete(keys.hour(buckets.hour_bucket(now - 20 * HOUR), subject_of(post)))
+    redis.hdel(keys.hours(subject_of(post)), buckets.hour_bucket(now - 20 * HOUR))
     expire_buckets(redis, at=now)
     last = flush(only_changed=True)
     hour = buckets.hour_of(last.flushed_until)

@@ -9,7 +9,7 @@ from django.db.models import F
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import reports, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.flush import resets, settling, totals
 from readtrack.flush.run import flush
 from readtrack.flush.steps import steps_of_parts
@@ -18,7 +18,7 @@ from readtrack.models import Archive, FlushRun, Reset, SubjectCount
 from readtrack.sql import epochs
 from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import flush_notes, keys, resetting, scripts
+from readtrack.store import clock, flush_notes, keys, resetting, scripts, trending
 from readtrack.subjects import model_with_label, subject_column, subject_of
 from tests.site.models import Manual, Note, Page, Post
 from tests.support import factories
@@ -35,6 +35,12 @@ def click(post: Post, visitor: str) -> None:
 def counts(post: Post) -> tuple[int, int]:
     row = Post.objects.get(pk=post.pk)
     return row.view_count, row.visitor_count
+
+
+def views_in_chart(post: Post) -> int:
+    from readtrack.numbers.reports import series
+
+    return sum(point.views for point in series(post, hours=24))
 
 
 @pytest.fixture
@@ -76,6 +82,46 @@ def test_a_chunk_that_was_read_before_the_reset_and_is_written_after_it_does_not
     flush()
     assert counts(post) == (1, 1)
     assert redis.get(f"views:total:{subject_of(post)}") == "1"
+
+
+@pytest.mark.needs_parts("numbers")
+@pytest.mark.parametrize("views_since", [0, 2])
+def test_what_is_written_of_views_from_before_the_reset_does_not_stay_in_the_chart(
+    post: Post, monkeypatch: pytest.MonkeyPatch, views_since: int
+) -> None:
+    view(post)
+    written = totals._write
+
+    def reset_first(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.setattr(totals, "_write", written)
+        tracker.reset_views(post)
+        view(post, views_since)
+        return written(*args, **kwargs)
+
+    monkeypatch.setattr(totals, "_write", reset_first)
+    flush()
+    assert views_in_chart(post) == views_since  # before: 6
+    flush()
+    view(post)
+    flush()
+    assert views_in_chart(post) == views_since + 1
+
+
+@pytest.mark.needs_parts("numbers")
+def test_the_chart_forgets_views_from_before_the_reset_though_a_flush_was_killed(
+    post: Post, redis: Redis
+) -> None:
+    from readtrack.numbers.sql import history
+
+    tracker.reset_views(post)
+    view(post)
+    flush()
+    # As a flush leaves it that began before the reset, and was killed when the row was lowered.
+    history.store({subject_of(post): RowCounts(5, 5)}, hour=buckets.hour_index(buckets.now()))
+    age(redis, days=1)
+    flush()
+    assert not resetting.noted_resets()
+    assert views_in_chart(post) == 1
 
 
 @pytest.mark.parametrize("only_changed", [True, False])
@@ -144,6 +190,20 @@ def test_a_snapshot_from_before_the_reset_brings_nothing_back(
     view(post)
     flush(only_changed=True)
     assert counts(post) == (1, 1)
+
+
+def test_what_was_reset_trends_no_more_where_redis_has_another_clock(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "skew", 300.0)
+    other = factories.post()
+    for viewed in (post, other):
+        tracker.record(factories.hit(subject_of(viewed), at=clock.now()))
+    assert len(trending.top_subjects(5, at=clock.now())) == 2
+    resets.reset([subject_of(post)])
+    assert trending.top_subjects(5, at=clock.now()) == [(subject_of(other), 1)]
+    tracker.refresh_trending(at=clock.now())
+    assert trending.top_subjects(5, at=clock.now()) == [(subject_of(other), 1)]
 
 
 def test_views_since_a_reset_survive_a_loss_of_redis(post: Post, redis: Redis) -> None:

@@ -144,8 +144,8 @@ def test_the_flush_neither_saves_instances_nor_fires_their_signals() -> None:
 def test_a_flush_leaves_a_record_and_tells_listeners(database: str) -> None:
     runs: list[Any] = []
 
-    def listen(*, run: FlushRun, **kwargs: Any) -> None:
-        runs.append(run)
+    def listen(*, record: FlushRun, **kwargs: Any) -> None:
+        runs.append(record)
         raise ValueError("a listener's own mistake")
 
     signals.flushed.connect(listen)
@@ -249,8 +249,8 @@ def test_a_flush_that_loses_redis_anywhere_is_made_good_by_the_next(
 def test_a_listener_hears_only_of_flushes_that_ended_well(wire: Wire) -> None:
     runs: list[FlushRun] = []
 
-    def listen(*, run: FlushRun, **kwargs: Any) -> None:
-        runs.append(run)
+    def listen(*, record: FlushRun, **kwargs: Any) -> None:
+        runs.append(record)
 
     signals.flushed.connect(listen)
     wire.cut()

@@ -186,32 +186,32 @@ def test_of_a_header_with_a_public_peer_in_it_the_peer_comes_last() -> None:
     ("options", "headers", "client"),
     [
         (
-            {"NETWORKS": {"address_header": "Forwarded"}},
+            {"ADDRESS_HEADER": "Forwarded"},
             {"FORWARDED": "for=198.51.100.1"},
             "198.51.100.1",
         ),
         (
-            {"NETWORKS": {"address_header": "forwarded"}},
+            {"ADDRESS_HEADER": "forwarded"},
             {"FORWARDED": 'for=1.1.1.1, For="[2001:db8:1:2::4]:443";proto=https;by=10.0.0.1'},
             "2001:db8:1:2::",
         ),
         (
-            {"NETWORKS": {"address_header": "Forwarded"}, "PROXIES": 2},
+            {"ADDRESS_HEADER": "Forwarded", "PROXIES": 2},
             {"FORWARDED": "proto=http;for=198.51.100.1, for=203.0.113.5;by=10.0.0.2"},
             "198.51.100.1",
         ),
         (
-            {"NETWORKS": {"address_header": "Forwarded"}},
+            {"ADDRESS_HEADER": "Forwarded"},
             {"FORWARDED": "for=unknown, for=_hidden"},
             "",
         ),
         (
-            {"NETWORKS": {"address_header": "Forwarded"}},
+            {"ADDRESS_HEADER": "Forwarded"},
             {"X_FORWARDED_FOR": "198.51.100.1"},
             "10.0.0.1",
         ),
         (
-            {"NETWORKS": {"address_header": "CF-Connecting-IP"}},
+            {"ADDRESS_HEADER": "CF-Connecting-IP"},
             {"CF_CONNECTING_IP": "198.51.100.1", "X_FORWARDED_FOR": "1.1.1.1"},
             "198.51.100.1",
         ),
@@ -307,7 +307,7 @@ def test_a_quote_that_the_client_leaves_open_hides_no_hop(settings: Settings) ->
     settings.READTRACK = {"PROXIES": 1}
     meta = {"REMOTE_ADDR": "10.0.0.1", "HTTP_X_FORWARDED_FOR": '"1.1.1.1, 198.51.100.1'}
     assert network(*hops(meta)) == "198.51.100.1"
-    settings.READTRACK = {"PROXIES": 1, "NETWORKS": {"address_header": "Forwarded"}}
+    settings.READTRACK = {"PROXIES": 1, "ADDRESS_HEADER": "Forwarded"}
     meta = {"REMOTE_ADDR": "10.0.0.1", "HTTP_FORWARDED": 'for="1.1.1.1, for=198.51.100.1;by=_x'}
     assert network(*hops(meta)) == "198.51.100.1"
 

@@ -25,7 +25,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture(
     autouse=True,
-    params=[{}, {"PARTITIONS": 16}, {"DOTS": {"readers": "ordinal"}}],
+    params=[{}, {"CLUSTER": {"partitions": 16}}, {"DOTS": {"readers": "ordinal"}}],
     ids=["1 partition", "16 partitions", "by name"],
 )
 def _forum(request: pytest.FixtureRequest, settings: Settings) -> Iterator[None]:

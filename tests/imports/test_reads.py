@@ -71,7 +71,7 @@ def test_what_the_table_says_is_read_is_read(
 def test_each_partition_numbers_the_readers_for_itself(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings.READTRACK = {"PARTITIONS": 16, "DOTS": {"readers": "ordinal"}}
+    settings.READTRACK = {"CLUSTER": {"partitions": 16}, "DOTS": {"readers": "ordinal"}}
     here, there = factories.category(pk=3001), factories.category(pk=3002)
     assert keys.tag(subject_of(here)) != keys.tag(subject_of(there))
     readers = [factories.user() for _ in range(3)]

@@ -298,6 +298,37 @@ def test_breakdowns_and_archives_of_an_object_outlive_the_note_of_its_undo(
     assert Archive.objects.filter(subject=subject).count() == 1
 
 
+def test_recent_hours_of_an_object_are_taken_back_from_redis(
+    write: Write, posts: list[Post], redis: Redis
+) -> None:
+    now, subject = buckets.now(), subject_of(posts[0])
+    view(posts[0], "before")
+    lines = [
+        weblogs.line(
+            path=f"/posts/{posts[0].pk}/", start=now - age * HOUR, address=f"192.0.2.{age}"
+        )
+        for age in (0, 2, 20)
+    ]
+    path = write(*lines)
+    Importer().run([path])
+    names = [buckets.hour_bucket(now - age * HOUR) for age in (0, 2, 20)]
+    assert redis.hmget(keys.hours(subject), names) == ["2", "1", "1"]
+    undo.undo(path)
+    assert redis.hmget(keys.hours(subject), names) == ["1", "0", "0"]
+
+
+def test_a_key_of_another_type_leaves_no_batch_half_taken_back(
+    write: Write, posts: list[Post], redis: Redis
+) -> None:
+    paths = [f"/posts/{post.pk}/" for post in posts]
+    path = write(*(weblogs.line(path=path, start=buckets.now()) for path in paths))
+    Importer().run([path])
+    before = totals(posts)
+    redis.set(keys.hours(subject_of(posts[0])), "other")
+    undo.undo(path)
+    assert totals(posts) == {subject: views - 1 for subject, views in before.items()}
+
+
 def test_recent_hours_stay_in_the_charts_of_the_model(posts: list[Post], tmp_path: Path) -> None:
     recent = weblogs.day([posts[0].pk], lines=20, start=buckets.now() - 5 * HOUR)
     path = weblogs.write(tmp_path / "recent.log", recent)
@@ -377,7 +408,7 @@ def test_a_list_of_totals_is_taken_back(posts: list[Post], tmp_path: Path) -> No
 
 
 def test_with_partitions_each_one_is_taken_back(tmp_path: Path, settings: Settings) -> None:
-    settings.READTRACK = {"PARTITIONS": 16}
+    settings.READTRACK = {"CLUSTER": {"partitions": 16}}
     posts = [factories.post(view_count=10) for _ in range(8)]
     path = log(tmp_path, posts)
     before = numbers()

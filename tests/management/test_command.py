@@ -53,7 +53,7 @@ def test_a_flush_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("words", [["flush"], ["flush", "--changed"]], ids=" ".join)
 def test_a_flush_by_hand_refreshes_trending(redis: Redis, words: list[str]) -> None:
     call_command("readtrack", *words, verbosity=0)
-    assert redis.exists("trending:top")
+    assert redis.exists("trending:list")
 
 
 @pytest.mark.usefixtures("_viewed")

@@ -158,7 +158,7 @@ def reader_pk(redis: Redis, settings: Settings) -> int:
 def test_a_dry_run_of_erase_says_what_erase_then_erases(reader_pk: int, redis: Redis) -> None:
     before = {name: redis.dump(name) for name in redis.keys("*")}
     said = run("erase", reader_pk, "--by", "id", "--dry-run")
-    amount = "2 keys, 1 member of sets, 2 bits of bitmaps and 0 rows in SQL."
+    amount = "2 keys, 1 member of sets, 2 bits of bitmaps, 0 rows in SQL and 0 records of parts."
     assert said.rstrip().endswith(amount)
     assert {name: redis.dump(name) for name in redis.keys("*")} == before
     assert run("erase", reader_pk, "--by", "id").startswith(f"Erased {amount}")
@@ -176,6 +176,7 @@ def test_erase_asks_first(reader_pk: int, redis: Redis, terminal: Terminal) -> N
 
 
 @one_partition
+@pytest.mark.needs_parts("cluster")
 def test_repartition_asks_first(
     viewed_post: Post,
     redis: Redis,
@@ -184,7 +185,7 @@ def test_repartition_asks_first(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     before = sorted(redis.keys("*"))
-    settings.READTRACK = {"PARTITIONS": 16}
+    settings.READTRACK = {"CLUSTER": {"partitions": 16}}
     terminal.type("no\n")
     with pytest.raises(CommandError, match="Cancelled"):
         run("repartition")

@@ -40,11 +40,11 @@ def test_one_user_is_erased_and_the_others_stay(redis: Redis) -> None:
     assert bits == [0, 1, 1]
     assert redis.get(f"views:total:site.post:{post.pk}") == "3"
     assert said.startswith(
-        "Erased 2 keys, 0 members of sets, 1 bit of bitmaps and 0 rows in SQL.\n"
+        "Erased 2 keys, 0 members of sets, 1 bit of bitmaps, 0 rows in SQL and 0 records of parts.\n"
     )
     assert "HyperLogLog" in said
     assert erase(users[0].username).startswith(
-        "Erased 0 keys, 0 members of sets, 0 bits of bitmaps and 0 rows in SQL.\n"
+        "Erased 0 keys, 0 members of sets, 0 bits of bitmaps, 0 rows in SQL and 0 records of parts.\n"
     )
 
 
@@ -66,7 +66,7 @@ def test_every_kind_of_key_is_searched(settings: Settings, redis: Redis) -> None
         redis.sadd(f"si*te:{key}", me, other)
         redis.sadd(f"site:{key}", me)
     redis.set("si*te:views:unique:count:site.post:1", 2)
-    redis.set(f"si*te:funnel:pass:{me}:site.post:1", "click")
+    redis.set(f"si*te:funnel:reached:{me}:site.post:1", "click")
     for key in ("views:bitmap:site.post:1", "category:x.y:1:read"):
         redis.setbit(f"si*te:{key}", user.pk, 1)
         redis.setbit(f"si*te:{key}", user.pk + 1, 1)
@@ -77,7 +77,7 @@ def test_every_kind_of_key_is_searched(settings: Settings, redis: Redis) -> None
     ).execute()
     redis.set("si*te:category:x.y:1:published", "1")
     assert erase(user.pk, by="id").startswith(
-        "Erased 1 key, 2 members of sets, 3 bits of bitmaps and 0 rows in SQL.\n"
+        "Erased 1 key, 2 members of sets, 3 bits of bitmaps, 0 rows in SQL and 0 records of parts.\n"
     )
     assert redis.smembers("si*te:views:unique:site.post:1") == {other}
     assert redis.smembers("si*te:views:unique:day:20261120:site.post:1") == {other}
@@ -184,7 +184,7 @@ def test_when_a_user_got_the_last_digest_is_erased_and_that_it_is_stopped_stays(
     user, stopped = factories.user(), factories.user()
     DigestReader.objects.create(user=str(user.pk))
     DigestReader.objects.create(user=str(stopped.pk), is_stopped=True)
-    assert "1 row in SQL" in erase(user.username, dry_run=True)
-    assert "1 row in SQL" in erase(user.username)
-    assert "0 rows in SQL" in erase(stopped.username)
+    assert "1 record of parts" in erase(user.username, dry_run=True)
+    assert "1 record of parts" in erase(user.username)
+    assert "0 records of parts" in erase(stopped.username)
     assert [row.user for row in DigestReader.objects.all()] == [str(stopped.pk)]

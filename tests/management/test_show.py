@@ -10,7 +10,7 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.flush.run import flush
-from readtrack.hits.stages import READ
+from readtrack.hits.stages import READS
 from readtrack.store import keys
 from readtrack.subjects import subject_of
 from tests.site.models import Post
@@ -43,10 +43,10 @@ def viewed_post(redis: Redis) -> Post:
     reading = script_keys.reading(subject)
     tracker.record(factories.hit(subject))
     tracker.record(factories.hit(subject))
-    redis.hincrby(reading, READ, 1)
+    redis.hincrby(reading, READS, 1)
     flush()
     tracker.record(factories.hit(subject))
-    redis.hincrby(reading, READ, 1)
+    redis.hincrby(reading, READS, 1)
     return post
 
 

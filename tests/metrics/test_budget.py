@@ -256,7 +256,7 @@ def test_the_estimate_is_within_a_fifth_of_what_the_server_takes(
             client.unlink(
                 "none",
                 *sorted(client.keys("*trending:bucket:*"))[:-70],
-                *client.keys("*funnel:pass:*"),
+                *client.keys("*funnel:reached:*"),
             )
     reads = tuple(f"site.category:{number}" for number in range(CATEGORIES))
     for reader in range(READERS):

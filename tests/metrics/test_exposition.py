@@ -20,9 +20,9 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
 from readtrack import buckets, reports, tracker
-from readtrack.conf import conf
 from readtrack.flush.run import flush
 from readtrack.hits.hit import REASONS
+from readtrack.hits.stages import STAGES
 from readtrack.hits.visitors import Visitor
 from readtrack.models import FlushRun, PendingPublication
 from readtrack.numbers.models import History
@@ -225,7 +225,7 @@ def test_the_page_about_metrics_has_every_metric_with_its_label() -> None:
     measured = {
         (sample.name, "".join(sample.labels)) for metric in exposed() for sample in metric.samples
     }
-    if conf.PARTITIONS > 1:  # a cluster has no memory of its own
+    if keys.is_divided():  # a cluster has no memory of its own
         rows = [row for row in rows if "memory" not in row[0]]
         measured = {sample for sample in measured if "memory" not in sample[0]}
     assert sorted(rows) == sorted(measured)
@@ -247,7 +247,7 @@ def test_views_are_those_that_the_tables_have() -> None:
     assert samples["readtrack_views_total", "site.post"] == 11
 
 
-@pytest.mark.parametrize("stage", ["seen", "engaged", "reads"])
+@pytest.mark.parametrize("stage", STAGES)
 def test_stages_of_views_are_those_of_all_objects_of_a_model(stage: str) -> None:
     post = factories.post()
     view_times(post, 3)
@@ -488,7 +488,7 @@ def test_a_scrape_makes_five_queries_and_two_round_trips(
     settings: Settings,
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "PARTITIONS": partitions}
+    settings.READTRACK = {**settings.READTRACK, "CLUSTER": {"partitions": partitions}}
     view_times(factories.post())
     flush()
     scrape()
@@ -498,7 +498,7 @@ def test_a_scrape_makes_five_queries_and_two_round_trips(
 
 
 def test_the_numbers_of_all_partitions_are_added_up(settings: Settings) -> None:
-    settings.READTRACK = {**settings.READTRACK, "PARTITIONS": 4}
+    settings.READTRACK = {**settings.READTRACK, "CLUSTER": {"partitions": 4}}
     posts = [factories.post() for _ in range(12)]
     assert len({keys.tag(subject_of(post)) for post in posts}) == 4
     for number, post in enumerate(posts):

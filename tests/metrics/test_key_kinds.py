@@ -23,7 +23,7 @@ def test_every_key_is_weighed_by_its_kind(redis: Redis, prefix: str) -> None:
         kinds = memory.key_kinds()
     assert {name: kind.keys for name, kind in kinds.items()} == {
         "views:total:{subject}": 2,
-        "views:hour:{hour}:{subject}": 2,
+        "views:hours:{subject}": 2,
         "views:hour:{hour}:{model}": 1,
         "views:hll:{subject}": 2,
         "views:hll:day:{date}:{subject}": 2,

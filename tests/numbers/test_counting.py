@@ -15,8 +15,9 @@ from redis import Redis
 from readtrack import buckets, tracker
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
+from readtrack.numbers import live_counters
 from readtrack.script import robots
-from readtrack.store import counters, fragments, recording, scripts
+from readtrack.store import counters, fragments, packed, recording, scripts
 from tests.support import factories
 from tests.support.depth import examples
 
@@ -25,7 +26,7 @@ STAGES = ("view", "click", "convert")
 
 
 def step(visitor: Visitor, stage: str) -> bool:
-    [call] = recording.steps(Hit(visitor, buckets.now(), steps=((TOKEN, stage),)))
+    [call] = recording.calls_of_steps(Hit(visitor, buckets.now(), steps=((TOKEN, stage),)))
     return bool(scripts.run(call))
 
 
@@ -40,7 +41,7 @@ def funnel() -> list[int]:
 
 
 def counts(family: str, *subjects: str) -> Counter[str]:
-    found = counters.live_hashes(subjects, [family]).values()
+    found = live_counters.live_hashes(subjects, [family]).values()
     return sum((Counter(one.counts) for one in found), Counter[str]())
 
 
@@ -68,7 +69,7 @@ def test_a_later_stage_that_comes_first_brings_the_earlier_ones(redis: Redis) ->
 def test_a_pass_ends_an_hour_after_its_latest_new_stage(redis: Redis) -> None:
     a = Visitor("a")
     view(a, redis)
-    name = f"funnel:pass:a:{TOKEN}"
+    name = f"funnel:reached:a:{TOKEN}"
     redis.expire(name, 10)
     step(a, "click")
     assert 3_590 < redis.ttl(name) <= 3_600
@@ -91,6 +92,29 @@ def test_a_visitor_is_the_same_before_and_after_the_cookie(redis: Redis) -> None
     assert funnel() == [2, 2, 0]
 
 
+def test_a_stage_that_is_added_between_two_others_takes_nobody_on_a_second_time(
+    redis: Redis, settings: Settings
+) -> None:
+    a, b = Visitor("a"), Visitor("b")
+    step(a, "convert")
+    step(b, "click")
+    settings.READTRACK = {"NUMBERS": {"funnel": ["view", "click", "cart", "convert"]}}
+    assert not step(a, "cart")
+    assert not step(a, "convert")
+    assert step(b, "convert")
+    assert redis.hgetall(f"funnel:{TOKEN}") == dict.fromkeys(
+        ("view", "click", "cart", "convert"), "2"
+    )
+
+
+def test_who_was_at_a_stage_that_is_gone_has_come_in(redis: Redis, settings: Settings) -> None:
+    a = Visitor("a")
+    step(a, "click")
+    settings.READTRACK = {"NUMBERS": {"funnel": ["view", "convert"]}}
+    assert step(a, "convert")
+    assert redis.hgetall(f"funnel:{TOKEN}") == dict.fromkeys(("view", "click", "convert"), "1")
+
+
 @hypothesis_settings(max_examples=examples(40))
 @given(
     st.lists(
@@ -111,7 +135,7 @@ def test_no_stage_ever_counts_more_than_the_one_before(
         if move == "record":
             view(Visitor(who, fallback_id), redis)
         elif move == "expire":
-            redis.delete(f"funnel:pass:{who}:{TOKEN}")
+            redis.delete(f"funnel:reached:{who}:{TOKEN}")
         else:
             step(Visitor(who, fallback_id), move)
         found = funnel()
@@ -178,7 +202,8 @@ def keep(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     """Returns a function by which the scripts keep that number of values."""
 
     def forget_sources() -> None:
-        cached_functions: list[Any] = [fragments.counting_parts, scripts._source, scripts._digest]
+        cached_functions: list[Any] = [fragments.counting_parts, scripts._source, scripts.digest]
+        cached_functions += [packed._forms_at, packed._forms_of_minute]
         for cached in cached_functions:
             cached.cache_clear()
 

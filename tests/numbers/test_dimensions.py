@@ -118,8 +118,7 @@ def test_the_country_comes_from_a_trusted_proxy_first(
     settings: Settings, code: str, country: str | None
 ) -> None:
     settings.READTRACK = {
-        "NUMBERS": {"dimensions": ["country"]},
-        "NETWORKS": {"country_header": "CF-IPCountry"},
+        "NUMBERS": {"dimensions": ["country"], "country_header": "CF-IPCountry"},
     }
     request = RequestFactory().get("/", REMOTE_ADDR="8.8.8.8", HTTP_CF_IPCOUNTRY=code)
     assert dict(dimensions.values(request)).get("country") == country
@@ -199,5 +198,5 @@ def test_a_missing_extra_is_said_only_where_it_is_needed(
 ) -> None:
     monkeypatch.setitem(dimensions.NEEDED, "country", "no_such_package.country_code")
     assert "pip install readtrack[dimensions]" in dimensions.problem("country")
-    settings.READTRACK = {"NETWORKS": {"country_header": "CF-IPCountry"}}
+    settings.READTRACK = {"NUMBERS": {"country_header": "CF-IPCountry"}}
     assert dimensions.problem("country") == ""

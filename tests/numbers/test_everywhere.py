@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.digest.contents import STORIES, Contents, contents_of
 from readtrack.digest.mail import letter
 from readtrack.digest.periods import DigestPeriod
 from readtrack.lines import one_line
-from readtrack.numbers import tables
+from readtrack.numbers import local_time, tables
 from readtrack.numbers.models import DayVisitors, History
 from readtrack.subjects import subject_of
 from tests.api.conftest import answered

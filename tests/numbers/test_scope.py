@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from readtrack.buckets import hour_index
+from readtrack.numbers import local_time
 from readtrack.numbers.scope import COMPARISONS, INTERVALS, PERIODS, Scope, Span
 from tests.support import factories
 from tests.support.depth import examples
@@ -38,8 +39,8 @@ def span(period: str, at: datetime = FRIDAY, first: str = "", last: str = "") ->
             [
                 "2026-11-20 00:00",
                 "2026-11-20 10:30",
-                "2026-11-19 00:00",
-                "2026-11-19 10:00",
+                "2026-11-13 00:00",
+                "2026-11-13 10:00",
                 "hour",
             ],
         ),
@@ -48,8 +49,8 @@ def span(period: str, at: datetime = FRIDAY, first: str = "", last: str = "") ->
             [
                 "2026-11-19 00:00",
                 "2026-11-20 00:00",
-                "2026-11-18 00:00",
-                "2026-11-19 00:00",
+                "2026-11-12 00:00",
+                "2026-11-13 00:00",
                 "hour",
             ],
         ),
@@ -118,12 +119,12 @@ def test_a_period_is_of_the_sites_time_zone_and_the_one_before_lasted_as_long(
         (
             "2030-01-01",
             "2040-01-01",
-            ["2026-11-20 00:00", "2026-11-20 09:30", "2026-11-19 00:00", "2026-11-19 09:00"],
+            ["2026-11-20 00:00", "2026-11-20 09:30", "2026-11-13 00:00", "2026-11-13 09:00"],
         ),
         (
             "0001-01-01",
             "1990-01-01",
-            ["1990-01-01 00:00", "1990-01-02 00:00", "1989-12-31 00:00", "1990-01-01 00:00"],
+            ["1990-01-01 00:00", "1990-01-02 00:00", "1989-12-25 00:00", "1989-12-26 00:00"],
         ),
     ],
 )
@@ -314,3 +315,32 @@ def test_a_week_is_from_monday_to_sunday(period: str, at: datetime) -> None:
     assert scope.before.first_day == scope.span.first_day - timedelta(days=7)
     if period == "last-week":
         assert scope.span.last_day == scope.span.first_day + timedelta(days=6)
+
+
+@each_row(
+    ("days_since", "period", "comparison"),
+    [
+        (2, "yesterday", "before"),
+        (7, "yesterday", "before"),
+        (8, "yesterday", "before"),  # in the middle of that day
+        (9, "yesterday", "week"),
+        (2, "today", "before"),
+        (8, "today", "week"),
+        (2, "7", "before"),
+    ],
+)
+def test_a_day_is_not_compared_with_one_before_the_publication(
+    days_since: int, period: str, comparison: str
+) -> None:
+    noon = local_time.day_start(local_time.today() - timedelta(days=days_since))
+    noon += timedelta(hours=12)
+    scope = Scope.parse({"period": period}, published=noon)
+    assert scope.comparison == scope.default_comparison == comparison
+    # Of a day whose start is the publication, all views are known.
+    at_midnight = Scope.parse(
+        {"period": "yesterday"},
+        published=local_time.day_start(local_time.today() - timedelta(days=8)),
+    )
+    assert at_midnight.comparison == "week"
+    asked = Scope.parse({"period": "yesterday", "compare": "week"}, published=noon)
+    assert asked.comparison == "week"

@@ -129,11 +129,7 @@ def test_an_address_with_a_host_keeps_it(address: str, shown: str) -> None:
     [
         *("", None, 5, "example.com", "ftp://example.com", "https://", "https://a@example.com"),
         *("https://example.com/?a", "https://example.com/#a", "https://b\u00fccher.example"),
-        *(
-            "tests.numbers.test_site_address.nowhere",
-            "tests.numbers.test_site_address.ADMIN",
-            "tests",
-        ),
+        *(f"{__name__}.nowhere", f"{__name__}.ADMIN", "tests"),
         *("https://exam ple.com", "https://example.com:port", "https://[::1", "javascript:x"),
     ],
 )

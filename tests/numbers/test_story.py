@@ -3,17 +3,20 @@
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from itertools import product
+from typing import Any
 
 import pytest
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.flush.run import flush
-from readtrack.numbers import words, words_of_story
+from readtrack.numbers import local_time, words, words_of_story
 from readtrack.numbers.filters import Chosen
 from readtrack.numbers.loading import load
 from readtrack.numbers.models import History
+from readtrack.numbers.rising import Rising
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.story import StoryVerdict, Trend, UsualOfStory, story_verdict_of
 from readtrack.numbers.usual import word_of
@@ -72,22 +75,79 @@ def test_a_story_is_compared_with_its_section_at_its_age() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("views", "per_cent"), [((50, 40), -20), ((50, 60), 20), ((50, 41), None), ((0, 40), None)]
+    ("views", "others", "per_cent"),
+    [
+        ((500, 400), (900, 900), -20),
+        ((500, 600), (900, 900), 20),
+        ((500, 410), (900, 900), None),
+        # So few that the difference may be chance.
+        ((5, 2), (900, 900), None),  # before: -60
+        ((50, 60), (900, 900), None),
+        ((29, 1), (900, 900), None),
+        ((30, 10), (900, 900), -67),
+        ((0, 40), (900, 900), None),
+        ((50, 40), (0, 900), None),
+        # The rest of the site is too small to say anything.
+        ((50, 20), (3, 2), None),
+        ((50, 20), (99, 99), None),
+        ((50, 20), (100, 100), -60),
+        # The rest of the site changed, and the story hardly did.
+        ((1_000, 997), (1_000, 1_300), None),
+        ((1_000, 1_003), (1_000, 710), None),
+        # A weekend: the whole site has fewer.
+        ((100, 59), (1_000, 710), None),
+        ((100, 40), (1_000, 710), -60),
+        ((40, 20), (1_000, 650), None),  # as the others it had 26; before: -50
+        # And a Monday.
+        ((100, 140), (1_000, 1_400), None),
+        ((100, 200), (1_000, 1_400), 100),
+        # Better than the rest, but with fewer views: neither the one nor the other.
+        ((100, 90), (1_000, 500), None),
+    ],
 )
-def test_the_last_day_that_is_over_stands_beside_the_day_before(
-    views: tuple[int, int], per_cent: int | None
+def test_the_last_day_that_is_over_stands_beside_the_day_before_and_the_rest_of_the_site(
+    views: tuple[int, int], others: tuple[int, int], per_cent: int | None
 ) -> None:
     usual.begin()
     article = Article.objects.create(published_at=buckets.now() - 5 * buckets.DAY)
     absolute = 0
-    for age, count in ((5, 900), (2, views[0]), (1, views[1]), (0, 7)):
+    of_others = 1
+    for age, count, others_of_day in (
+        (5, 900, 5_000),
+        (2, views[0], others[0]),
+        (1, views[1], others[1]),
+        (0, 7, 70),
+    ):
         absolute += count
+        of_others += others_of_day
         hour = local_time.first_hour_of(local_time.today() - age * buckets.DAY)
-        row = {"subject": subject_of(article), "views": absolute, "visitors": 0}
-        History.objects.create(hour=hour, **row)
+        for name, number in (
+            (subject_of(article), absolute),
+            ("site.article", absolute + of_others),
+        ):
+            History.objects.create(subject=name, hour=hour, views=number, visitors=0)
     for period in ("published", "7"):
         trend = verdict(article, period=period).trend
         assert (trend.per_cent if trend else None) == per_cent
+
+
+@pytest.mark.django_db
+def test_who_sees_only_their_own_numbers_is_told_nothing_of_the_rest_of_the_site() -> None:
+    usual.begin()
+    author = factories.user(is_staff=True)
+    article = Article.objects.create(published_at=buckets.now() - 5 * buckets.DAY, author=author)
+    for age, absolute, of_site in ((5, 900, 5_000), (2, 1_000, 6_000), (1, 1_040, 7_000)):
+        hour = local_time.first_hour_of(local_time.today() - age * buckets.DAY)
+        for name, number in ((subject_of(article), absolute), ("site.article", of_site)):
+            History.objects.create(subject=name, hour=hour, views=number, visitors=0)
+    flush()
+    address = f"/admin/readtrack/dashboard/object/{subject_of(article)}/"
+    editor = factories.user(is_staff=True, is_superuser=True)
+    assert "falling fast: yesterday it had 60% fewer" in factories.browser(editor).get(address).text
+    page: Any = factories.browser(author).get(address)
+    assert "the rest of the site" not in page.text
+    assert "falling fast" not in page.text
+    assert page.context["data"].site_views == []
 
 
 @pytest.mark.django_db
@@ -111,9 +171,14 @@ def verdicts() -> Iterator[StoryVerdict]:
         yield StoryVerdict(
             is_known=True, views=views, is_since_publication=is_since, filters=filters
         )
+    for views in (1, 9):
+        yield StoryVerdict(is_known=True, views=views, usual=compared, reads=50)
     for reads in (2, 25, 33, 50, 51):
         yield StoryVerdict(is_known=True, views=9, reads=reads)
-    for trend in (Trend(10, 20), Trend(20, 10)):
+    for views, usual_views in product((1, 184), (None, compared)):
+        rising = Rising("site.post:1", views, 2.9)
+        yield StoryVerdict(is_known=True, views=9, usual=usual_views, rising=rising)
+    for trend in (Trend(10, 20, 90, 90), Trend(9, 20, 90, 90), Trend(20, 10, 90, 120)):
         yield StoryVerdict(is_known=True, views=9, trend=trend)
 
 
@@ -130,7 +195,22 @@ def test_each_sentence_about_a_story_is_reached() -> None:
 def test_a_story_is_never_praised_without_a_number() -> None:
     for verdict in verdicts():
         said = lead_of_story(verdict)
-        if verdict.word:
+        if verdict.word and not verdict.rising:
             assert re.search(r"\d", said.sentences[0].text)
         assert said.tone in ("", "up", "down")
+        assert not verdict.rising or re.search(r"\d", said.verdict)
     assert lead_of_story(StoryVerdict(is_known=False)) == words.SILENT
+
+
+def test_each_period_is_named_once_beside_the_numbers_of_it() -> None:
+    compared = UsualOfStory(9_000, 3_000, 3.0, 480.0, "posts", "")
+    verdict = StoryVerdict(is_known=True, views=120, usual=compared, reads=50)
+    said = lead_of_story(verdict)
+    assert [sentence.text for sentence in said.sentences] == [
+        "It has 9,000 views after 20 days, where posts have about 3,000.",
+        # before: "Half of its views became reads.", as if of the 9,000
+        # and: "In these days it had", as if they were the 20 days
+        "In the chosen period it had 120 views, 50% of which became reads.",
+    ]
+    said = lead_of_story(replace(verdict, is_since_publication=True))
+    assert said.sentences[1].text == "Half of its views became reads."

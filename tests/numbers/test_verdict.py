@@ -8,13 +8,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.flush.run import flush
+from readtrack.numbers import local_time
 from readtrack.numbers.filters import chosen_in
 from readtrack.numbers.loading import load
 from readtrack.numbers.models import History
 from readtrack.numbers.scope import Scope
-from readtrack.numbers.verdict import UsualDays, Verdict, kind_of, verdict_of
+from readtrack.numbers.verdict import UsualDay, UsualDays, Verdict, kind_of, verdict_of
+from readtrack.numbers.words import lead
 from readtrack.subjects import subject_of
 from tests.conftest import Start
 from tests.site.models import Article
@@ -65,7 +67,7 @@ def views_by_day(days: int) -> Counter[date]:
     views: Counter[date] = Counter()
     before = 0
     for row in History.objects.filter(subject="site.article").order_by("hour"):
-        day = local_time.local_day(row.hour)
+        day = buckets.local_day(row.hour)
         if local_time.today() - day < days * buckets.DAY:
             views[day] += row.views - before
         before = row.views
@@ -84,6 +86,14 @@ def test_the_verdict_goes_by_the_full_days_above_and_below_the_usual() -> None:
     # Of the days that are over, if the whole page compares so.
     assert found.change.name == "views"
     assert not found.is_usual_unknown
+
+
+def test_a_day_is_no_part_of_what_it_is_judged_by() -> None:
+    # Yesterday had as many views as two such days before it, and three times those of six others.
+    viewed({**USUAL_DAYS, 1: 300, 8: 300, 15: 300, 57: 100})
+    found = verdict(period="yesterday")
+    assert found.day == UsualDay(views=300, low=100, high=100)
+    assert found.word == "good"
 
 
 @pytest.mark.parametrize(
@@ -121,11 +131,61 @@ def test_without_a_band_it_goes_by_the_change_of_views(views: int, word: str) ->
     assert found.change is None  # that of views stands beside the count
 
 
+@pytest.mark.parametrize(
+    ("views", "usual_views", "word", "change"),
+    [
+        (5, 3, None, None),  # of a whole week
+        (29, 7, None, None),
+        (30, 7, "good", "views"),
+        (7, 30, "quiet", "views"),
+        (40, 30, "usual", None),  # half of all weeks differ by as much
+    ],
+)
+def test_few_views_are_told_and_not_judged(
+    views: int, usual_views: int, word: str | None, change: str | None
+) -> None:
+    # So long ago that no band is known.
+    week = {70 + age: number for age, number in enumerate(spread(views))}
+    week_before = {77 + age: number for age, number in enumerate(spread(usual_views))}
+    section = factories.category()
+    viewed({**week, **week_before}, category=section)
+    last = local_time.today() - 70 * buckets.DAY
+    days = {"from": f"{last - 6 * buckets.DAY}", "to": f"{last}"}
+    for asked in (days, {**days, "category": subject_of(section)}):
+        found = verdict(has_filters=False, **asked)
+        assert found.views == views
+        assert (found.word, found.days) == (word, None)
+        assert (found.views_change is None) == (word is None)
+        text = lead(found).text
+        told = f"There were {views} views."
+        assert text.startswith(told) == (word is None), text
+        assert change or "rose" not in text
+    assert found.story is not None
+
+
+def spread(views: int) -> list[int]:
+    """Returns the views of a week by day."""
+    return [views // 7 + (number < views % 7) for number in range(7)]
+
+
+@pytest.mark.parametrize(("views", "usual_views"), [((1,) * 6, 0), ((4,) * 6, 1), ((1,) * 6, 4)])
+def test_few_views_beside_the_usual_are_no_good_and_no_quiet_time(
+    views: tuple[int, ...], usual_views: int
+) -> None:
+    viewed({**dict.fromkeys(range(57), usual_views), **dict(enumerate(views, 1)), 60: 1})
+    for asked in ({"period": "7"}, {"period": "yesterday"}):
+        found = verdict(**asked)
+        assert found.views
+        assert (found.days, found.day, found.word) == (None, None, None)
+        assert found.change is None
+        assert lead(found).text.startswith("There w")
+
+
 def test_the_number_that_changed_most_is_told_from_5_per_cent_on() -> None:
     viewed(USUAL_DAYS)
     today = local_time.today()
     for age in range(1, 14):
-        people = [f"{age} {number}" for number in range(13 if age < 7 else 10)]
+        people = [f"{age} {number}" for number in range(39 if age < 7 else 30)]
         add_people(["site.article"], people, day=today - age * buckets.DAY)
     found = verdict(period="7", **OF_ARTICLES)
     assert found.change is not None

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, datetime, timezone
 from itertools import product
 from typing import Any, get_args
 
@@ -15,6 +15,7 @@ from readtrack.numbers.filters import Chosen
 from readtrack.numbers.verdict import (
     Change,
     Kind,
+    SoFar,
     TopStory,
     UsualDay,
     UsualDays,
@@ -23,9 +24,10 @@ from readtrack.numbers.verdict import (
 )
 from readtrack.numbers.words import Lead, lead
 from tests.support.rows import each_row
-from tests.test_locale import LANGUAGES, of_code
+from tests.test_locale import LANGUAGES, PACKAGE, PLACE, of_code, of_template
 
 FILTERS: Any = [(), (Chosen("country", "Country", "DE"), Chosen("device", "Device", "Phone"))]
+NINE = datetime(2026, 11, 29, 9, tzinfo=timezone.utc)
 DAYS = [
     None,
     *(UsualDays(*days) for days in ((5, 1, 0), (2, 2, 2), (0, 1, 5), (0, 6, 0))),
@@ -51,6 +53,9 @@ def verdicts() -> Iterator[Verdict]:
         yield Verdict("known", "week", views=views, days=days, views_change=views_change)
     for views in (1, 13_020):
         yield Verdict("known", "day", views=views, day=UsualDay(views, 11_000, 13_000))
+    for views in (1, 9_192):
+        so_far = SoFar(views, 8_146, NINE, date(2026, 11, 22))
+        yield Verdict("known", "today", views=9_250, so_far=so_far, views_change=13)
     for name, per_cent in product(words.RISES, (5, -5, 1_250)):
         yield Verdict("known", "week", days=DAYS[1], change=Change(name, per_cent))
     for story in STORIES:
@@ -150,3 +155,18 @@ def test_per_cents_are_written_as_the_language_has_them() -> None:
     for language, written in {"en": "13%", "de": "13\u00a0%", "pt-br": "13%", "ja": "13%"}.items():
         with override(language):
             assert written in lead(verdict).text
+
+
+def test_what_is_viewed_is_a_story_and_what_it_is_in_a_category() -> None:
+    """One word for one thing: not an object here, a post there, and a section in a third place."""
+    other_words = re.compile(r"\b(objects?|posts?|articles?|sections?)\b", re.IGNORECASE)
+    mixed = []
+    for part in ("dashboard", "numbers", "digest"):
+        for path in (PACKAGE / part).rglob("*"):
+            keys_of = {".py": of_code, ".html": of_template, ".txt": of_template}.get(path.suffix)
+            if keys_of is None or "static" in path.parts:
+                continue
+            for _context, text in keys_of(path.read_text(encoding="utf-8")):
+                if other_words.search(PLACE.sub("", text)):
+                    mixed.append((path.name, text))
+    assert mixed == []

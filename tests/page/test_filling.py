@@ -26,6 +26,7 @@ from django.views.decorators.gzip import gzip_page
 from redis import Redis
 
 from readtrack import tracker
+from readtrack.hits.stages import READS
 from readtrack.hits.visitors import Visitor
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page import contents, filling
@@ -293,7 +294,7 @@ def test_a_tag_that_asks_at_once_keeps_its_value_in_a_fragment(
     assert template(cached, rf.get("/"), tag=tag, post=post) == "0"
     subject = f"site.post:{post.pk}"
     tracker.record(factories.hit(subject, visitor=visitor))
-    tracker.record(factories.hit(visitor=visitor, further=Reading(subject, 5, 60, is_read=True)))
+    tracker.record(factories.hit(visitor=visitor, part_record=Reading(subject, 5, 60, stage=READS)))
     assert template(tag, rf.get("/"), post=post) == "1"
     assert template(cached, rf.get("/"), tag=tag, post=post) == "0"
 

@@ -22,6 +22,7 @@ from pytest_django import Settings
 from readtrack import reports, tracker
 from readtrack.access import numbers_url
 from readtrack.flush.run import flush
+from readtrack.hits.stages import READS
 from readtrack.hits.visitors import Visitor
 from readtrack.numbers import panel
 from readtrack.numbers import reports as numbers_reports
@@ -168,7 +169,7 @@ def test_it_shows_what_the_reports_say(article: Article, editor: Client) -> None
     tracker.record(factories.hit(subject_of(article), visitor=reader))
     assert numbers(editor.get("/plain/").text) == ["6", "6", "6"]
     tracker.record(
-        factories.hit(visitor=reader, further=Reading(subject_of(article), 5, 60, is_read=True))
+        factories.hit(visitor=reader, part_record=Reading(subject_of(article), 5, 60, stage=READS))
     )
     for _ in range(2):
         page = editor.get("/plain/").text
@@ -191,7 +192,7 @@ def test_reads_of_a_lost_hash_are_those_of_the_reports(
         tracker.record(factories.hit(subject_of(article), visitor=visitor))
         tracker.record(
             factories.hit(
-                visitor=visitor, further=Reading(subject_of(article), 5, 60, is_read=True)
+                visitor=visitor, part_record=Reading(subject_of(article), 5, 60, stage=READS)
             )
         )
 
@@ -418,7 +419,7 @@ def test_every_word_is_marked_for_translation(editor: Client, start_redis: Start
     tracker.record(factories.hit(subject_of(article), visitor=Visitor("a")))
     tracker.record(
         factories.hit(
-            visitor=Visitor("a"), further=Reading(subject_of(article), 5, 60, is_read=True)
+            visitor=Visitor("a"), part_record=Reading(subject_of(article), 5, 60, stage=READS)
         )
     )
     flush()
@@ -426,7 +427,7 @@ def test_every_word_is_marked_for_translation(editor: Client, start_redis: Start
     panel = editor.get("/plain/").text.partition(FOUND)[2].partition("</section>")[0]
     words = " ".join(part.partition(">")[2] for part in panel.split("<"))
     assert unmarked(words) == []
-    assert "⟦Read to the end⟧" in words
+    assert "⟦Reads⟧" in words
     assert 'aria-label="⟦Numbers of' in panel
 
 

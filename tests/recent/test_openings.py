@@ -10,13 +10,14 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, tracker
+from readtrack.cluster import repartitioning
 from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor, user_id
 from readtrack.recent import keys as rows
 from readtrack.recent.openings import id_of
 from readtrack.recent.reports import recently_viewed
 from readtrack.renames import follow, rename_model, rename_subject
-from readtrack.store import clock, keys, repartitioning
+from readtrack.store import clock, keys
 from readtrack.subjects import subject_of
 from tests.recent.conftest import Keep, opened, posts, signed_in
 from tests.site.models import Post, Product
@@ -199,11 +200,11 @@ def test_a_visitor_without_a_cookie_has_no_id_for_a_list(keep: Keep, kind: Any) 
 
 
 @pytest.mark.parametrize("partitions", [1, 16])
-@pytest.mark.one_server("sets PARTITIONS itself")
+@pytest.mark.one_server("sets the number of partitions itself")
 def test_hits_that_wait_in_a_buffer_are_kept_in_their_order(
     keep: Keep, redis: Redis, partitions: int
 ) -> None:
-    keep({"BUFFER": {"seconds": 1}, "PARTITIONS": partitions}, visitors=True)
+    keep({"BUFFER": {"seconds": 1}, "CLUSTER": {"partitions": partitions}}, visitors=True)
     user, browser = signed_in()
     quiet, by_quiet = signed_in()
     first, second, third = posts(3)
@@ -270,12 +271,12 @@ def test_lists_follow_a_new_name(keep: Keep, redis: Redis, *, is_of_model: bool)
 
 @pytest.mark.one_server("begins without partitions, which a cluster refuses")
 def test_a_list_moves_as_a_whole_to_the_partition_of_its_reader(keep: Keep, redis: Redis) -> None:
-    keep({"PARTITIONS": 1})
+    keep({"CLUSTER": {"partitions": 1}})
     subjects = [f"site.post:{number}" for number in range(1, 9)]
     for subject in subjects:
         tracker.record(Hit(Visitor("u", kind="user"), clock.now(), views=(subject,)))
     before = opened("u")
-    keep({"PARTITIONS": 16})
+    keep({"CLUSTER": {"partitions": 16}})
     repartitioning.move(1)
     assert sorted(before) == subjects
     assert opened("u") == before

@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from readtrack import buckets, local_time, tracker
+from readtrack import buckets, tracker
 from readtrack.flush.run import flush
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.models import DayBreakdown
@@ -37,7 +37,7 @@ def in_days(rows: list[tuple[int, int, str, int]], posts: list[Post]) -> None:
     sums: Counter[tuple[int, int, str]] = Counter()
     for age, number, device, views in rows:
         sums[age, number, device] += views
-    today = local_time.local_day(buckets.hour_index(buckets.now()))
+    today = buckets.local_day(buckets.hour_index(buckets.now()))
     for (age, number, device), views in sums.items():
         DayBreakdown.objects.create(
             subject=subject_of(posts[number]),
@@ -75,7 +75,7 @@ def test_the_values_of_a_period_are_the_sum_of_its_days(
         if number < 2 and days // 2 < age <= days:
             between[device] += views
     assert numbers_reports.breakdown(posts[:2], "device", days=days) == expected
-    today = local_time.local_day(buckets.hour_index(buckets.now()))
+    today = buckets.local_day(buckets.hour_index(buckets.now()))
     since = today - timedelta(days=days)
     until = today - timedelta(days=days // 2)
     assert numbers_reports.breakdown(posts[:2], "device", since=since, until=until) == between

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import call_command
 from pytest_django import Settings
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.sql import day_breakdowns
@@ -54,7 +54,7 @@ def viewed(zone: str, path: Path, clocks: Any) -> Post:
                 start = at + timedelta(seconds=second)
                 lines.append(weblogs.line(f"/posts/{post.pk}/", address=address, start=start))
                 # A flush puts what it finds in its own hour.
-                day_of_flush = local_time.local_day(buckets.hour_index(start))
+                day_of_flush = buckets.local_day(buckets.hour_index(start))
                 gains[day_of_flush][subject_of(post), "views:device", "desktop"] += 1
     call_command("readtrack", "import", weblogs.write(path / "access.log", lines))
     flush()

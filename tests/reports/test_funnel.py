@@ -13,6 +13,7 @@ from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.reports import Stage
 from readtrack.subjects import subject_of
 from tests.site.models import Counted, Post
+from tests.store.trial_part.apps import TrialConfig
 from tests.support import factories
 
 pytestmark = pytest.mark.django_db
@@ -121,6 +122,31 @@ def test_a_funnel_has_counts_and_rates_of_one_object_or_of_several(redis: Redis)
     assert numbers_reports.funnel([one, two])[1] == Stage("click", 4, 0.4, 0.4)
     assert numbers_reports.funnel(two)[2] == Stage("convert", 0, 0.0, 0.0)
     assert numbers_reports.funnel([])[0] == Stage("view", 0, 0.0, 0.0)
+
+
+def test_what_went_on_before_a_stage_was_added_was_at_that_stage(
+    redis: Redis, settings: Settings
+) -> None:
+    settings.READTRACK = {"NUMBERS": {"funnel": ["view", "click", "cart", "convert"]}}
+    old, new = Counted.objects.create(), Counted.objects.create()
+    redis.hset(f"funnel:site.counted:{old.pk}", mapping={"view": 8, "click": 4, "convert": 2})
+    redis.hset(
+        f"funnel:site.counted:{new.pk}", mapping={"view": 8, "click": 4, "cart": 3, "convert": 1}
+    )
+    assert funnel(old) == [8, 4, 2, 2]
+    assert funnel([old, new]) == [16, 8, 5, 3]
+    assert all(stage.step_rate <= 1 for stage in numbers_reports.funnel([old, new]))
+
+
+def test_a_stage_of_another_part_is_counted_and_shown(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TrialConfig, "stages", lambda config: ("recommend",))
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, TrialConfig.name]
+    post = factories.post()
+    tracker.step(post, "recommend", visitor=Visitor("a"))
+    assert [stage.name for stage in numbers_reports.funnel(post)][-1] == "recommend"
+    assert funnel(post) == [1, 1, 1, 1]
 
 
 def test_where_views_do_not_enter_the_funnel_the_live_count_stands_for_them(redis: Redis) -> None:

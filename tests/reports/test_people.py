@@ -11,7 +11,7 @@ from django.utils.timezone import override
 from pytest_django import DjangoAssertNumQueries, Settings
 from redis import Redis
 
-from readtrack import buckets, local_time, tracker
+from readtrack import buckets, tracker
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
 from readtrack.numbers import reports as numbers_reports
@@ -35,7 +35,7 @@ SIGMA = 0.0081  # the standard error of Redis's HyperLogLog
 
 
 def today() -> date:
-    return local_time.local_day(buckets.hour_index(buckets.now()))
+    return buckets.local_day(buckets.hour_index(buckets.now()))
 
 
 def noon_of(day: date) -> datetime:
@@ -192,7 +192,7 @@ def test_days_go_with_the_years_of_history(settings: Settings) -> None:
     post = factories.post()
     now = buckets.now()
     for age in (1, 364, 367):
-        day = local_time.local_day(buckets.hour_index(now - age * buckets.DAY))
+        day = buckets.local_day(buckets.hour_index(now - age * buckets.DAY))
         view(post, "a", day=day)
         store(post, days=[day])
     thinning.thin(at=now)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import buckets, local_time, tracker
+from readtrack import buckets, tracker
 from readtrack.flush.run import flush
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.models import History, Popular
@@ -193,7 +193,7 @@ def test_visitors_have_an_order_of_their_own(redis: Redis) -> None:
     written(posts, [(0, 3, 9, 2, 1), (1, 3, 5, 4, 1), (1, 2, 1, 1, 1)], present=present)
     popular.renew(at=buckets.now(), faults=Faults())
     for post, people in zip(posts, ("ab", "abcde"), strict=True):
-        day = local_time.local_day_bucket(buckets.now())
+        day = buckets.local_day_bucket(buckets.now())
         redis.pfadd(f"views:hll:day:{day}:{subject_of(post)}", *people)
     assert shown(numbers_reports.most_viewed(Post, days=7, by="visitors")) == [
         (posts[1], 5),

@@ -131,7 +131,7 @@ def test_trending_is_computed_by_one_and_read_by_all(redis: Redis, noon: datetim
     assert len(reports.trending(at=noon)) == 1
     view(late, at=noon)
     assert len(reports.trending(at=noon)) == 1
-    redis.delete("trending:top")
+    redis.delete("trending:list")
     assert len(reports.trending(at=noon)) == 2
 
 

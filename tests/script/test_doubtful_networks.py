@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from readtrack.hits import networks
+from readtrack.networks import lookup
 from readtrack.numbers import reports as numbers_reports
 from tests.script.test_reading import Tab
 from tests.site.models import Post
@@ -24,7 +24,7 @@ OTHER = "203.0.113.7"
 @pytest.fixture(autouse=True)
 def _networks(settings: Settings) -> None:
     settings.READTRACK = {"NETWORKS": {"doubtful": ["198.51.100.0/24"]}}
-    networks.files().read()
+    lookup.files().read()
 
 
 def tab_at(address: str, post: Post, **options: Any) -> Tab:
@@ -61,7 +61,7 @@ def test_an_engaged_view_is_seen(post: Post, kind: str) -> None:
 @pytest.mark.parametrize("count_by", ["script", "server"])
 def test_it_holds_whoever_counts(post: Post, settings: Settings, count_by: str) -> None:
     settings.READTRACK = {**settings.READTRACK, "SCRIPT": {"count_by": count_by}}
-    networks.files().read()
+    lookup.files().read()
     tab = tab_at(DOUBTFUL, post)
     tab.tell()
     tab.tell()
@@ -72,7 +72,7 @@ def test_it_holds_whoever_counts(post: Post, settings: Settings, count_by: str) 
 
 def test_it_holds_for_views_that_wait(post: Post, settings: Settings) -> None:
     settings.READTRACK = {**settings.READTRACK, "BUFFER": {"seconds": 3600}}
-    networks.files().read()
+    lookup.files().read()
     for address in (DOUBTFUL, OTHER):
         tab_at(address, post).tell()
     buffered.send()

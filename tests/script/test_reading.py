@@ -21,6 +21,7 @@ from redis import Redis
 
 from readtrack import buckets, reports, tracker
 from readtrack.flush.run import flush
+from readtrack.hits.stages import ENGAGED, READS
 from readtrack.hits.visitors import Visitor
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.models import Breakdown, History
@@ -152,7 +153,7 @@ def test_a_read_counts_once_for_a_visitor_a_subject_and_a_window(post: Post, red
         Tab(post, browser=tab.browser).tell("70 1")
     assert read(post) == (1, 1, 1)
     for name in (
-        redis.keys("viewed:*") + redis.keys("reading:pass:*") + redis.keys("reading:read:*")
+        redis.keys("viewed:*") + redis.keys("reading:pass:*") + redis.keys("reading:stage:*")
     ):
         redis.delete(name)  # as they end with the window
     Tab(post, browser=tab.browser).tell("60 1")
@@ -339,8 +340,8 @@ def test_the_median_is_that_of_engaged_views(post: Post) -> None:
     for number, seconds in enumerate([0, 3, 10, 61, 70, 75, 80, 85, 400, 9999, 2000]):
         visitor = Visitor(f"v{number}")
         tracker.record(factories.hit(f"site.post:{post.pk}", visitor=visitor))
-        text = Reading(f"site.post:{post.pk}", 51, seconds, is_read=False)
-        tracker.record(factories.hit(visitor=visitor, further=text))
+        text = Reading(f"site.post:{post.pk}", 51, seconds, stage=ENGAGED)
+        tracker.record(factories.hit(visitor=visitor, part_record=text))
     found = numbers_reports.reading(post)
     assert (found.views, found.engaged, found.reads) == (11, 11, 0)
     assert found.seconds == pytest.approx(75, abs=8)
@@ -351,7 +352,7 @@ def test_the_median_of_the_longest_is_the_last_bin(post: Post) -> None:
     tracker.record(factories.hit(f"site.post:{post.pk}", visitor=visitor))
     tracker.record(
         factories.hit(
-            visitor=visitor, further=Reading(f"site.post:{post.pk}", 51, 9999, is_read=False)
+            visitor=visitor, part_record=Reading(f"site.post:{post.pk}", 51, 9999, stage=ENGAGED)
         )
     )
     assert numbers_reports.reading(post).seconds == 1500
@@ -360,14 +361,14 @@ def test_the_median_of_the_longest_is_the_last_bin(post: Post) -> None:
 def test_reads_survive_a_loss_of_redis(post: Post, redis: Redis) -> None:
     Tab(post).tell("60 1")
     flush()
-    assert Breakdown.objects.get(kind="reading", field="read").count == 1
+    assert Breakdown.objects.get(kind="reading", field="reads").count == 1
     redis.flushdb()
     post.refresh_from_db()
     assert read(post) == (1, 1, 1)
     Tab(post).tell("60 1")
     assert read(post) == (2, 2, 2)
     flush(only_changed=True)
-    assert Breakdown.objects.get(kind="reading", field="read").count == 2
+    assert Breakdown.objects.get(kind="reading", field="reads").count == 2
     assert read(post) == (2, 2, 2)
 
 
@@ -376,7 +377,7 @@ def test_a_read_that_comes_after_a_flush_is_found_by_the_next(post: Post, redis:
     flush()
     tab.tell("60 1")
     flush(only_changed=True)
-    assert Breakdown.objects.get(kind="reading", field="read").count == 1
+    assert Breakdown.objects.get(kind="reading", field="reads").count == 1
 
 
 def test_a_reset_sets_reads_to_zero(post: Post) -> None:
@@ -391,7 +392,7 @@ def readers(post: Post, *, number: int) -> None:
         visitor, subject = Visitor(f"v{next(numbers)}"), f"site.post:{post.pk}"
         tracker.record(factories.hit(subject, visitor=visitor))
         tracker.record(
-            factories.hit(visitor=visitor, further=Reading(subject, 51, 60, is_read=True))
+            factories.hit(visitor=visitor, part_record=Reading(subject, 51, 60, stage=READS))
         )
 
 
@@ -447,7 +448,7 @@ def test_a_flush_that_is_killed_before_the_counts_is_done_again(
     points = numbers_reports.series(post, count="reads", hours=3)
     assert (
         sum(point.views for point in points)
-        == Breakdown.objects.get(kind="reading", field="read").count
+        == Breakdown.objects.get(kind="reading", field="reads").count
         == 3
     )
 

@@ -13,10 +13,11 @@ from redis import Redis
 from readtrack import tracker
 from readtrack.flush.run import flush
 from readtrack.hits.hit import Hit
+from readtrack.hits.stages import ENGAGED, READS
 from readtrack.hits.visitors import Visitor
+from readtrack.numbers.live_counters import hashes
 from readtrack.script.reading import Reading
 from readtrack.store import keys
-from readtrack.store.counters import hashes
 from readtrack.store.scripts import run_all
 from tests.site.models import Post
 from tests.support import factories
@@ -35,7 +36,7 @@ def stages(subject: str) -> tuple[int, int, int]:
     [call] = hashes([subject], ["reading"])
     run_all(call)
     counts = call.result["reading", subject].counts
-    return counts.get("seen", 0), counts.get("engaged", 0), counts.get("read", 0)
+    return counts.get("seen", 0), counts.get("engaged", 0), counts.get("reads", 0)
 
 
 def views(redis: Redis, subject: str) -> int:
@@ -144,8 +145,8 @@ def happen(act: str, visitor: Visitor, post: Post, redis: Redis) -> None:
     elif act == "script":
         tracker.record(factories.hit(subject, is_seen=True, **told))
     elif act in {"engaged", "read"}:
-        text = Reading(subject, 5, 9, is_read=act == "read")
-        tracker.record(factories.hit(further=text, **told))
+        text = Reading(subject, 5, 9, READS if act == "read" else ENGAGED)
+        tracker.record(factories.hit(part_record=text, **told))
     elif act == "reset":
         tracker.reset_views(post)
     elif act == "flush":

@@ -32,7 +32,7 @@ POSTS = 5  # rows of the site, whose number bounds the keys of subjects
 BY_HIT = {
     "viewed:{visitor}:{subject}": 2 * 150,  # of the new cookie and of the address
     "rate:{visitor}": 150,
-    "funnel:pass:{visitor}:{subject}": 2 * 150,
+    "funnel:reached:{visitor}:{subject}": 2 * 150,
     "readers:anonymous:{generation}": 120,
     "robots:address:{visitor}": 150,
 }
@@ -43,7 +43,7 @@ BOUNDED = {
     "reads:changed": "a member a category",
     "readers:new": "a member a user",
     "readers:next": "a number",
-    "trending:top": "the subjects of an hour",
+    "trending:list": "the subjects of an hour",
 }
 
 

@@ -9,7 +9,7 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.hits import readers
-from readtrack.store import clock, keys, read_state, repartitioning, scripts
+from readtrack.store import clock, keys, read_state, scripts
 from tests.store.test_read_state import ONE, TWO, publish, unread
 from tests.support import factories
 
@@ -127,11 +127,12 @@ def test_new_accounts_and_anonymous_readers_share_the_numbers(redis: Redis) -> N
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("partitions", [1, 16])
+@pytest.mark.needs_parts("cluster")
 @pytest.mark.one_server("chooses the partitions")
 def test_a_site_with_partitions_has_the_same_dots(
     redis: Redis, settings: Settings, partitions: int
 ) -> None:
-    settings.READTRACK = {**settings.READTRACK, "PARTITIONS": partitions}
+    settings.READTRACK = {**settings.READTRACK, "CLUSTER": {"partitions": partitions}}
     read_state.begin(0)
     subjects = [f"site.category:{number}" for number in range(20)]
     assert set(tracker.mark_subjects_read(ANN, subjects)) == set(subjects)
@@ -144,12 +145,15 @@ def test_a_site_with_partitions_has_the_same_dots(
 
 
 @pytest.mark.django_db
+@pytest.mark.needs_parts("cluster")
 @pytest.mark.one_server("begins without partitions, which a cluster refuses")
 def test_numbers_move_when_partitions_are_multiplied(redis: Redis, settings: Settings) -> None:
-    settings.READTRACK = {**settings.READTRACK, "PARTITIONS": 1}
+    from readtrack.cluster import repartitioning
+
+    settings.READTRACK = {**settings.READTRACK, "CLUSTER": {"partitions": 1}}
     read(ANN)
     read("5", TWO)
-    settings.READTRACK = {**settings.READTRACK, "PARTITIONS": 16}
+    settings.READTRACK = {**settings.READTRACK, "CLUSTER": {"partitions": 16}}
     repartitioning.move(1)
     assert unread(ANN, ONE, TWO) == [0, 1]
     assert unread("5", ONE, TWO) == [1, 0]

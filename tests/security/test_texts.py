@@ -74,9 +74,9 @@ def article(text: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> A
     settings.READTRACK = {
         "NUMBERS": {
             "dimensions": ["referrer", "country", "browser", f"{__name__}.said"],
+            "country_header": "X-Country",
             "funnels": True,
         },
-        "NETWORKS": {"country_header": "X-Country"},
         "MODELS": {"site.Category": {"read_state": True}},
     }
     for model in (Article, Category, User):

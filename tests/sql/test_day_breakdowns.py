@@ -69,8 +69,9 @@ def test_gains_of_a_period_are_the_sum_of_its_days(gains: list[tuple[int, str, s
         assert found[BY, "site.article"] == +of_articles
         assert found[BY, "site.post"] == expected - of_articles
         days = [Days(TODAY - ages[-1] * DAY, TODAY - ages[0] * DAY)]
-        of_value = day_breakdowns.days_of_best(columns, Value(BY, "a"), days, limit=9)
-        assert {(gain.subject, gain.day): gain.views for gain in of_value} == by_day
+        starts = [TODAY - age * DAY for age in reversed(ages)]
+        of_value = day_breakdowns.gains_by_point(columns, Value(BY, "a"), days, starts=starts)
+        assert {(gain.subject, starts[gain.number]): gain.views for gain in of_value} == by_day
         values = [Value(BY, "a"), Value("funnel", "view")]
         with_values = day_breakdowns.views_with_values(columns, values, days[0])
         assert with_values.total() == expected["a"]
@@ -127,15 +128,64 @@ def test_the_best_by_a_value_are_those_with_the_most_views_or_the_most_more(
         for age, count in ((0, now - 1), (1, 1), (3, before)):
             if count:
                 add(TODAY - age * DAY, f"site.post:{pk}", phone=count, tablet=1)
-    columns = [f"site.post:{pk}" for pk in range(9)]
+    add(TODAY, "site.article:1", phone=99)
     periods = [Days(TODAY - DAY, TODAY), Days(TODAY - 3 * DAY, TODAY - 2 * DAY)]
-    found = day_breakdowns.days_of_best(
-        columns, Value(BY, "phone"), periods, limit=2, by_growth=by_growth
-    )
     best = (2, 3) if by_growth else (1, 2)
-    assert {gain.subject for gain in found} == {f"site.post:{pk}" for pk in best}
-    assert sum(gain.views for gain in found) == sum(sum(views[pk]) for pk in best)
-    assert day_breakdowns.days_of_best([], Value(BY, "phone"), periods, limit=2) == []
+    for columns in (None, [f"site.post:{pk}" for pk in range(9)]):
+        found = day_breakdowns.gains_of_best_by_point(
+            columns,
+            Value(BY, "phone"),
+            periods,
+            starts=[TODAY - 9 * DAY],
+            ranked_by=dict(zip(periods, (1, -1) if by_growth else (1, 0), strict=True)),
+            limit=2,
+            labels=["site.post", "a.b"],
+        )
+        assert sorted(found) == [(f"site.post:{pk}", 0, sum(views[pk])) for pk in best]
+
+
+def test_of_many_days_no_more_rows_are_read_than_points() -> None:
+    for age in range(60):
+        many(TODAY - age * DAY, 4)
+    starts = [TODAY - age * DAY for age in (59, 39, 19)]
+    days = [Days(TODAY - 59 * DAY, TODAY)]
+    columns = [f"site.post:{pk}" for pk in range(3)]
+    found = day_breakdowns.gains_by_point(columns, Value(BY, "phone"), days, starts=starts)
+    assert sorted(found) == [(column, number, 20) for column in columns for number in range(3)]
+    of_best = day_breakdowns.gains_of_best_by_point(
+        None,
+        Value(BY, "phone"),
+        days,
+        starts=starts,
+        ranked_by={days[0]: 1},
+        limit=3,
+        labels=["site.post"],
+    )
+    assert sorted(of_best) == sorted(found)
+
+
+def test_of_no_subjects_and_no_models_no_gain_is_read() -> None:
+    days = Days(TODAY, TODAY)
+    with CaptureQueriesContext(databases.of(DayBreakdown)) as queries:
+        of_value = day_breakdowns.gains_by_point([], Value(BY, "a"), [days], starts=[TODAY])
+        of_best = day_breakdowns.gains_of_best_by_point(
+            [], Value(BY, "a"), [days], starts=[TODAY], ranked_by={days: 1}, limit=9
+        )
+        assert day_breakdowns.best_with_each([], [Value(BY, "a")], days, limit=9) == []
+    assert (of_value, of_best, len(queries)) == ([], [], 0)
+
+
+def test_the_best_with_each_of_several_values_are_those_with_the_most_of_the_first() -> None:
+    both = [Value(BY, "phone"), Value("funnel", "view")]
+    days = Days(TODAY - DAY, TODAY)
+    for pk, phone, views in ((1, 2, 9), (2, 3, 1), (3, 9, 0), (4, 4, 1)):
+        add(TODAY, f"site.post:{pk}", phone=phone)
+        if views:
+            with transaction.atomic():
+                day_breakdowns.add_gains({(f"site.post:{pk}", "funnel", "view"): views}, day=TODAY)
+    add(TODAY - 2 * DAY, "site.post:2", phone=9)
+    found = day_breakdowns.best_with_each(["site.post"], both, days, limit=2)
+    assert found == ["site.post:4", "site.post:2"]  # before: the one with the most of both together
 
 
 def many(day: date, number: int) -> None:

@@ -11,8 +11,9 @@ from django.test.utils import override_settings
 from django.utils import timezone as current
 from redis import Redis
 
-from readtrack import buckets, local_time, tracker
+from readtrack import buckets, tracker
 from readtrack.flush.run import flush
+from readtrack.numbers import local_time
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.models import History, ReaderHistory
 from readtrack.numbers.reports import series

@@ -12,14 +12,15 @@ from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import get_default_timezone
 from pytest_django import Settings
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.numbers.models import History, Note, Usual
-from readtrack.numbers.sql import peers, thinning, usual, usual_renewal
+from readtrack.numbers.published import published_field
+from readtrack.numbers.sql import peers, thinning, usual, usual_renewal, usual_week
 from readtrack.numbers.sql.usual import AGES, HOURS_OF_WEEK, NOTHING, Band, Bands, at_age, band_of
 from readtrack.sql import databases
 from readtrack.sql.faults import Faults
-from readtrack.subjects import published_field, subject_of
+from readtrack.subjects import subject_of
 from tests.site.models import Article, Category
 from tests.support import counts, factories
 from tests.support.depth import examples
@@ -126,14 +127,14 @@ def before_publication(story: Story, *, kept_since: int) -> int:
     first_hour = buckets.hour_index(published)
     if first_hour >= kept_since:
         return story.absolute(first_hour)
-    day = local_time.local_day(first_hour)
+    day = buckets.local_day(first_hour)
     viewed_later = [
-        hour for hour in story.views if hour >= first_hour and local_time.local_day(hour) == day
+        hour for hour in story.views if hour >= first_hour and buckets.local_day(hour) == day
     ]
     if not viewed_later:
         return story.absolute(first_hour)
     # The one row of that day has its last views.
-    return sum(views for hour, views in story.views.items() if local_time.local_day(hour) < day)
+    return sum(views for hour, views in story.views.items() if buckets.local_day(hour) < day)
 
 
 def on_the_line(story: Story, hour: int) -> float:
@@ -201,6 +202,33 @@ def bands(name: str = "site.article") -> Bands:
     Usual.objects.all().delete()
     usual_renewal.renew(at=AT, faults=Faults())
     return usual.stored(usual.AskedUsual(names=[name])).bands.get(name, {})
+
+
+@pytest.mark.parametrize("seed", range(examples(3)))
+def test_absolute_views_are_those_of_a_plain_computation_whatever_hours_are_asked(
+    seed: int,
+) -> None:
+    chance = random.Random(seed)
+    now = buckets.hour_index(AT)
+    hours = range(now - 60 * 24, now)
+    views_of = {"site.article:1": Counter[int](), "site.article:never": Counter[int]()}
+    for number in range(2, 9):  # the first ones have hours next to each other
+        views_of[f"site.article:{number}"] = Counter(
+            {chance.choice(hours[-(number**4) :]): chance.randint(1, 9) for _ in range(20)}
+        )
+    views_of["site.article:1"][now + 9] = 5  # after all hours that are asked
+    for name, views in views_of.items():
+        store(name, views)
+    pairs = {
+        (name, chance.choice([hour, hour + 1, chance.choice(hours)]))
+        for name, views in views_of.items()
+        for hour in [*views] * 2 + [now] * 3
+    }
+    assert usual.absolute_views(pairs) == {
+        (name, hour): sum(count for viewed, count in views_of[name].items() if viewed < hour)
+        for name, hour in pairs
+        if name != "site.article:never"
+    }
 
 
 def test_the_highest_and_the_lowest_quarter_are_left_out() -> None:
@@ -332,10 +360,11 @@ def test_a_full_flush_computes_it_once_an_hour() -> None:
     first_flush_is_full = Usual.objects.get(subject="site.article")
     Usual.objects.update(bands="", hour=first_flush_is_full.hour - 1)
     flush(only_changed=True)
-    assert Usual.objects.get().bands == ""
+    assert {*Usual.objects.values_list("bands", flat=True)} == {""}
     flush()
-    assert Usual.objects.get() == first_flush_is_full
-    assert Usual.objects.get().bands == first_flush_is_full.bands
+    second_flush_is_full = Usual.objects.get(subject="site.article")
+    assert second_flush_is_full.hour == first_flush_is_full.hour
+    assert second_flush_is_full.bands == first_flush_is_full.bands
     same_hour = buckets.hour_start(first_flush_is_full.hour)
     with CaptureQueriesContext(databases.of(Usual)) as queries:
         usual_renewal.renew(at=same_hour, faults=Faults())
@@ -375,6 +404,23 @@ def test_the_hours_of_the_week_are_those_of_a_plain_computation(
         wanted = expected_week(views, ZoneInfo(zone), at=at, kept_days=45)
         same(found.get(usual.name_of_week(label), {}), wanted)
         assert len(wanted) in (0, HOURS_OF_WEEK + 7)
+        name = usual.name_of_past(label)
+        past = usual.stored(usual.AskedUsual(names=[name])).past.get(name)
+        assert (past is None) == (not wanted)
+        if past is None:
+            continue
+        weeks_before = usual_week.WeeksBefore(past)
+        for days_ago in (0, 1, 5, 19, 27):
+            day = at.astimezone(ZoneInfo(zone)).date() - timedelta(days=days_ago)
+            known = {}
+            band = weeks_before.of_day(day)
+            if band is not None:
+                known[usual_week.slot_of_day(day)] = band
+            for hour in usual_week.hours_of_day(day):
+                band = weeks_before.of_hour(hour)
+                if band is not None:
+                    known[usual_week.slot_of(hour)] = band
+            same(known, expected_day(views, ZoneInfo(zone), day, at=at, kept_days=45))
 
 
 def expected_week(views: Counter[int], zone: ZoneInfo, *, at: datetime, kept_days: int) -> Bands:
@@ -395,3 +441,30 @@ def expected_week(views: Counter[int], zone: ZoneInfo, *, at: datetime, kept_day
     if len(days) < 4 * 7:
         return {}
     return {slot: band_of(some) for slot, some in numbers.items()}
+
+
+def expected_day(
+    views: Counter[int], zone: ZoneInfo, day: date, *, at: datetime, kept_days: int
+) -> Bands:
+    """Returns the bands of a day and of its hours, by their slots, by a plain computation."""
+    hours_with_today = range(min(views), max(views) + 24)
+    local = {hour: buckets.hour_start(hour).astimezone(zone) for hour in hours_with_today}
+    today = at.astimezone(zone).date()
+    first_day = max(
+        min(local.values()).date() + timedelta(days=1),
+        (at - timedelta(days=kept_days)).astimezone(zone).date(),
+    )
+    days_before = {day - timedelta(weeks=weeks) for weeks in range(1, 9)}
+    known_days = {one for one in days_before if first_day <= one < today}
+    numbers: dict[int, list[int]] = {}
+    views_of_days: Counter[date] = Counter()
+    for hour, at_hour in local.items():
+        if at_hour.date() in known_days:
+            numbers.setdefault(at_hour.weekday() * 24 + at_hour.hour, []).append(views[hour])
+            views_of_days[at_hour.date()] += views[hour]
+    numbers[HOURS_OF_WEEK + day.weekday()] = [*views_of_days.values()]
+    hours = {local_hour.hour for local_hour in local.values() if local_hour.date() == day}
+    slots = {day.weekday() * 24 + hour for hour in hours} | {HOURS_OF_WEEK + day.weekday()}
+    return {
+        slot: band_of(some) for slot, some in numbers.items() if slot in slots and len(some) >= 4
+    }

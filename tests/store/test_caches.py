@@ -280,11 +280,12 @@ def test_a_cluster_without_partitions_is_refused_without_asking_a_server(
     settings: Settings,
 ) -> None:
     use(settings, "django_valkey.cluster_cache.cache.ClusterValkeyCache", NOWHERE)
-    settings.READTRACK = {"PARTITIONS": 1}
+    settings.READTRACK = {"CLUSTER": {"partitions": 1}}
     [message] = [message for message in check_setup(None) if message.id == "readtrack.E012"]
-    assert "READTRACK['PARTITIONS']" in message.msg
+    assert "READTRACK['CLUSTER']" in message.msg
 
 
+@pytest.mark.needs_parts("cluster")
 def test_a_cluster_by_tls_is_asked_by_tls(settings: Settings) -> None:
     use(
         settings,

@@ -9,9 +9,17 @@ from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from demo_project.engines.valkey import Valkey
-from readtrack.store.circuit import BusyError, Circuit, Page, ask_anyway, circuit, fail_open
+from readtrack.store.circuit import (
+    BusyError,
+    Circuit,
+    Page,
+    ask_anyway,
+    circuit,
+    fail_open,
+)
 from tests.conftest import use_redis
 from tests.support import factories
+from tests.support.waiting import making
 
 GONE = RedisError("gone")
 
@@ -74,7 +82,7 @@ def test_a_quick_page_makes_the_failures_forgotten(clock: Clock) -> None:
     assert [*pauses(circuit, clock, 3)] == [0, 0.25, 0.75]
     clock.seconds += 5.0
     page = Page(None, 0.25)
-    with page:
+    with making(page):
         assert fail_open(lambda: "back", "gone") == "back"
         page.seconds_left = 0.2
     assert [*pauses(circuit, clock, 2)] == [0, 0.25]
@@ -85,7 +93,7 @@ def test_pages_that_go_on_failing_at_their_second_trip_ask_ever_less(clock: Cloc
 
     def page() -> None:
         made = Page(None, 0.25)
-        with made:
+        with making(made):
             asked.append(fail_open(lambda: True, False))  # noqa: FBT003
             made.seconds_left = 0.0
             fail_open(late, None)
@@ -103,7 +111,7 @@ def test_pages_that_go_on_failing_at_their_second_trip_ask_ever_less(clock: Cloc
 def test_a_page_with_little_time_left_does_not_try(clock: Clock) -> None:
     circuit.open(GONE)
     page = Page(None, 0.25)
-    with page:
+    with making(page):
         page.seconds_left = 0.1
         assert not circuit.lets_pass()
     assert circuit.lets_pass()

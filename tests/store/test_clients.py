@@ -268,9 +268,9 @@ class ClusterCache(BaseCache):
 
 def test_a_cluster_of_another_library_without_partitions_is_refused(settings: Settings) -> None:
     settings.CACHES = {"default": {"BACKEND": f"{__name__}.ClusterCache"}}
-    settings.READTRACK = {"PARTITIONS": 1}
+    settings.READTRACK = {"CLUSTER": {"partitions": 1}}
     [message] = [message for message in check_setup(None) if message.id == "readtrack.E012"]
-    assert "READTRACK['PARTITIONS']" in message.msg
+    assert "READTRACK['CLUSTER']" in message.msg
 
 
 def test_no_reason_is_looked_for_in_a_cache_that_is_not_ours(settings: Settings) -> None:

@@ -131,18 +131,17 @@ def hits() -> list[Hit]:
 
 def written(redis: Redis) -> dict[str, Any]:
     """Returns what the parts have written."""
-    names = [*redis.keys("views:hour:*"), *redis.keys("trial:*")]
+    names = [*redis.keys("views:hour*"), *redis.keys("trial:*")]
     read: dict[str, Any] = {"string": redis.get, "hash": redis.hgetall}
     return {str(name): read[str(redis.type(name))](name) for name in names}
 
 
 WRITTEN = {
-    "views:hour:2026112011:site.post:1": "3",
-    "views:hour:2026112011:site.product:1": "2",
+    "views:hours:site.post:1": {"2026112011": "3", "2026112012": "1"},
+    "views:hours:site.post:2": {"2026112012": "1"},
+    "views:hours:site.product:1": {"2026112011": "2"},
     "views:hour:2026112011:site.post": "3",
     "views:hour:2026112011:site.product": "2",
-    "views:hour:2026112012:site.post:1": "1",
-    "views:hour:2026112012:site.post:2": "1",
     "views:hour:2026112012:site.post": "2",
     "trial:model:202611201159:site.post": {"ann": "3", "bob": "3", "dan": "3"},
     "trial:model:202611201159:site.product": {"cleo": "3", "dan": "3"},
@@ -168,7 +167,7 @@ def test_a_view_has_the_keys_of_each_part_in_the_order_of_the_apps() -> None:
         "visitors:minute:202611201159:site.post",
         "views:hll:site.post:1",
         "viewed:ann:site.post:1",
-        "views:hour:2026112011:site.post:1",
+        "views:hours:site.post:1",
         "views:hll:day:20261120:site.post:1",
         "trial:subject:site.post:1",
         "views:hour:2026112011:site.post",
@@ -178,8 +177,9 @@ def test_a_view_has_the_keys_of_each_part_in_the_order_of_the_apps() -> None:
 
 
 @pytest.mark.usefixtures("trial_part")
+@pytest.mark.needs_parts("cluster")
 def test_all_keys_of_a_view_are_of_its_partition(settings: Settings) -> None:
-    settings.READTRACK = {"PARTITIONS": 16}
+    settings.READTRACK = {"CLUSTER": {"partitions": 16}}
     [hit, *_] = hits()
     call = count_views(hit, hits=1)
     assert {keys.tag_in(name) for name in call.keys} == {keys.tag("site.post:1")}
@@ -189,12 +189,12 @@ def test_all_keys_of_a_view_are_of_its_partition(settings: Settings) -> None:
 @pytest.mark.one_server("names keys without partitions")
 def test_the_hours_and_visitors_of_a_day_expire(redis: Redis) -> None:
     tracker.record(factories.hit("site.post:1"))
-    [hour, day, model_hour] = (
+    [hours, day, model_hour] = (
         redis.ttl(name)
-        for pattern in ("hour:*:site.post:1", "hll:day:*", "hour:*:site.post")
+        for pattern in ("hours:*", "hll:day:*", "hour:*:site.post")
         for name in redis.keys(f"views:{pattern}")
     )
-    assert {hour, day, model_hour} <= {keys.hour.ttl - 1, keys.hour.ttl}
+    assert {hours, day, model_hour} <= {keys.hours.ttl - 1, keys.hours.ttl}
 
 
 @pytest.mark.needs_parts("numbers")

@@ -81,7 +81,7 @@ def test_the_keys_of_each_kind_are_found_by_their_own_pattern(
     ("key", "kind"),
     [
         ("views:total:blog.post:a%3Ab", "views:total:{subject}"),
-        ("views:hour:2026112009:blog.post:1", "views:hour:{hour}:{subject}"),
+        ("views:hours:blog.post:1", "views:hours:{subject}"),
         ("views:hour:2026112009:blog.post", "views:hour:{hour}:{model}"),
         ("category:blog.category:1:read", "category:{subject}:read"),
         ("readers", "readers"),
@@ -95,8 +95,9 @@ def test_a_key_is_known_by_the_table(key: str, kind: str) -> None:
     assert (row.pattern if row else "other") == kind
 
 
+@pytest.mark.needs_parts("cluster")
 def test_a_subject_stays_in_its_partition_in_every_process_and_release(settings: Settings) -> None:
-    settings.READTRACK = {"PARTITIONS": 64}
+    settings.READTRACK = {"CLUSTER": {"partitions": 64}}
     names = ["blog.post:1", "blog.post:2", "blog.category:d%C3%A9j%C3%A0"]
     assert [keys.tag(name) for name in names] == [
         ":{rt1d}",

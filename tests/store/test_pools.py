@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
+from random import Random
+from socket import socketpair
 from threading import Timer
 from typing import Any
 
@@ -13,6 +15,7 @@ from django.http import HttpResponse
 from django.test import RequestFactory
 from pytest_django import Settings
 from redis import Redis
+from redis.connection import DefaultParser
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from demo_project.engines.valkey import Valkey
@@ -20,6 +23,7 @@ from readtrack import reports
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.store import connection, pools, scripts
 from readtrack.store.circuit import BusyError, Circuit, circuit
+from readtrack.store.connection import connect
 from readtrack.store.pools import Connections
 from readtrack.store.scripts import Call
 from readtrack.store.skips import skip_buffer
@@ -253,3 +257,66 @@ def test_idle_connections_are_closed_by_every_pool(settings: Settings, redis_url
     assert pool.closed == 1
     use_redis(settings, redis_url)
     assert connection.connect().ping()
+
+
+ANSWERS = [
+    b":1\r\n",
+    b"$-1\r\n",
+    b"+OK\r\n",
+    b"$3\r\nabc\r\n",
+    b"*2\r\n:1\r\n$1\r\nx\r\n",
+    b"*0\r\n",
+]
+ANSWERS += [b"*1\r\n:2\r\n", b"-ERR wrong\r\n", b"-NOSCRIPT none\r\n", b"$1\r\n\xff\r\n"]
+
+
+def answers_of(stream: bytes, count: int, *, cut: int, is_quick: bool) -> list[Any]:
+    """Returns the answers that a page reads if the stream arrives in two pieces.
+
+    It reads the first ones past redis-py's functions, or all of them by these.
+    """
+    ours, server = socketpair()
+    pool = connect().connection_pool
+    pages = pool.connection_class(**pool.connection_kwargs)
+    pages._sock = connection._Socket(ours, TIMEOUT) if is_quick else ours
+    pages._parser.on_connect(pages)
+    server.sendall(stream[:cut])
+    later = Timer(0.002, server.sendall, [stream[cut:]])
+    later.start()
+    try:
+        return [
+            (type(answer), str(answer)) if isinstance(answer, Exception) else answer
+            for answer in pools._read(pages, count)
+        ]
+    finally:
+        later.join()
+        pages._sock = None
+        ours.close()
+        server.close()
+
+
+def test_answers_are_those_that_redis_py_reads() -> None:
+    chance = Random(7)
+    for _ in range(60):
+        answers = chance.choices(ANSWERS, k=chance.randint(1, 4))
+        stream = b"".join(answers)
+        cut = chance.randint(0, len(stream))
+        quick = answers_of(stream, len(answers), cut=cut, is_quick=True)
+        assert quick == answers_of(stream, len(answers), cut=cut, is_quick=False)
+
+
+@pytest.mark.parametrize("is_quick", [True, False])
+@pytest.mark.parametrize("answer", [b"-READONLY no writes\r\n", b"-LOADING wait\r\n"])
+def test_a_connection_that_is_of_no_more_use_is_an_error(answer: bytes, *, is_quick: bool) -> None:
+    with pytest.raises(RedisConnectionError):
+        answers_of(b":1\r\n" + answer, 2, cut=0, is_quick=is_quick)
+
+
+@pytest.mark.skipif(
+    not hasattr(DefaultParser, "handle_push_response"),
+    reason="redis-py speaks no protocol in which a server announces something",
+)
+def test_what_a_server_announces_is_no_answer() -> None:
+    stream = b">2\r\n+moved\r\n:1\r\n:5\r\n"
+    assert answers_of(stream, 1, cut=4, is_quick=True) == [5]
+    assert answers_of(stream, 1, cut=len(stream), is_quick=True) == [5]

@@ -39,7 +39,7 @@ def bob(ann: Reader) -> Reader:
 
 
 def unread(reader: Reader, *subjects: str) -> list[int]:
-    counts = ChainMap(*scripts.run_all(*read_state.unread(reader, subjects)))
+    counts = ChainMap(*scripts.run_all(*read_state.unread_calls(reader, subjects)))
     return [counts[subject] for subject in subjects]
 
 
@@ -212,7 +212,7 @@ def test_a_million_dense_readers_stay_in_their_budget(
     settings.READTRACK = options
     read(highest, ONE)
     read(0, ONE)
-    key = read_state.strategy_of(ONE).key()(ONE)
+    key = read_state.form_of(ONE).key()(ONE)
     assert int(str(redis.memory_usage(key, samples=0))) <= most
 
 
@@ -223,7 +223,7 @@ def test_a_million_readers_in_any_order_take_twice_that_at_most(redis: Redis) ->
     for _ in range(20):
         for reader in order.sample(range(1_000_000), 30):
             read(reader, ONE)
-        key = read_state.strategy_of(ONE).key()(ONE)
+        key = read_state.form_of(ONE).key()(ONE)
         sizes.append(int(str(redis.memory_usage(key, samples=0))))
         redis.unlink(key)
     assert min(sizes) >= 125_000

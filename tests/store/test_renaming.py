@@ -39,9 +39,9 @@ NEW = "site.article:7"
 MODEL = renaming.Rename("site.post", "site.article")
 
 
-@pytest.fixture(params=[1, 16])
+@pytest.fixture(params=[1, pytest.param(16, marks=pytest.mark.needs_parts("cluster"))])
 def partitions(request: pytest.FixtureRequest, settings: Settings) -> int:
-    settings.READTRACK = {"PARTITIONS": request.param}
+    settings.READTRACK = {"CLUSTER": {"partitions": request.param}}
     read_state.begin(0)
     return int(request.param)
 
@@ -80,7 +80,7 @@ def names(redis: Redis) -> set[str]:
 
 
 def unread(reader: int, subject: str) -> int:
-    [call] = read_state.unread(reader, [subject])
+    [call] = read_state.unread_calls(reader, [subject])
     return scripts.run(call)[subject]
 
 
@@ -97,7 +97,7 @@ def test_every_key_of_a_model_follows(
     redis: Redis, settings: Settings, partitions: int, strategy: str
 ) -> None:
     settings.READTRACK = {
-        "PARTITIONS": partitions,
+        "CLUSTER": {"partitions": partitions},
         "UNIQUE": strategy,
         "NUMBERS": {"funnels": True},
     }
@@ -160,11 +160,13 @@ def test_what_was_counted_under_both_names_is_counted_once(
 
 @pytest.mark.needs_parts("numbers")
 def test_the_hashes_and_hours_of_both_names_add_up(redis: Redis, partitions: int) -> None:
+    from readtrack.numbers import live_counters
+
     record(OLD, 2, dimensions=(("device", "phone"),))
     record(NEW, 1, dimensions=(("device", "phone"),))
     record(NEW, 1, dimensions=(("device", "tablet"),))
     move()
-    found = scripts.run_all(*counters.hashes([NEW], ["views:device"]))[0]
+    found = scripts.run_all(*live_counters.hashes([NEW], ["views:device"]))[0]
     assert found["views:device", NEW].counts == {"phone": 3, "tablet": 1}
     at = buckets.now()
     hours = scripts.run_all(
@@ -216,7 +218,7 @@ def test_a_reset_is_known_under_the_new_name(redis: Redis, partitions: int) -> N
 def test_what_was_published_under_either_name_is_unread(
     settings: Settings, partitions: int, form: str
 ) -> None:
-    settings.READTRACK = {"PARTITIONS": partitions, "DOTS": {"form": form}}
+    settings.READTRACK = {"CLUSTER": {"partitions": partitions}, "DOTS": {"form": form}}
     numbers = form == "sequence"
     read(1, OLD)
     read(2, NEW)
@@ -245,7 +247,7 @@ def test_a_page_from_before_a_publication_does_not_hide_it(partitions: int) -> N
 def test_readers_of_the_old_name_have_read_the_new_one(
     settings: Settings, partitions: int, form: str
 ) -> None:
-    settings.READTRACK = {"PARTITIONS": partitions, "DOTS": {"form": form}}
+    settings.READTRACK = {"CLUSTER": {"partitions": partitions}, "DOTS": {"form": form}}
     publish(OLD)
     for reader in (1, 2, 70_000):
         read(reader, OLD)
@@ -280,10 +282,11 @@ def test_an_object_gets_a_new_key_and_others_keep_theirs(
     assert not [name for name in names(redis) if name.endswith(old) and "viewed" not in name]
 
 
+@pytest.mark.needs_parts("cluster")
 def test_a_process_that_dies_between_two_partitions_loses_nothing(
     redis: Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.READTRACK = {"PARTITIONS": 16}
+    settings.READTRACK = {"CLUSTER": {"partitions": 16}}
     read_state.begin(0)
     posts = [f"site.post:{number}" for number in range(1, 21)]
     for post in posts:

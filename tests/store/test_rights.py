@@ -70,7 +70,11 @@ def valkey(settings: Settings) -> Iterator[Valkey]:
             "DOTS": {"anonymous": 1_000_000},
             "NUMBERS": {"dimensions": ["device", "referrer"]},
         },
-        {"IDLE_DAYS": 1, "PARTITIONS": 16, "DOTS": {"readers": "ordinal", "form": "sequence"}},
+        {
+            "IDLE_DAYS": 1,
+            "CLUSTER": {"partitions": 16},
+            "DOTS": {"readers": "ordinal", "form": "sequence"},
+        },
         {"LIVE": {"events": "/events/"}},
     ],
     ids=str,

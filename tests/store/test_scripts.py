@@ -99,7 +99,7 @@ def test_a_silent_server_of_a_cluster_is_told_from_a_call_that_was_not_run() -> 
 def test_several_calls_are_one_round_trip(wire: Wire) -> None:
     calls: list[scripts.Call[Any]] = [
         counters.totals(["a.b:1", "a.b:2"]),
-        *read_state.unread(1, ["a.c:1"]),
+        *read_state.unread_calls(1, ["a.c:1"]),
         count_views(factories.hit("a.b:1")),
     ]
     scripts.run_all(*calls)

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from itertools import chain
 from threading import Barrier
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from redis import Redis
 
 from readtrack import buckets, tracker
-from readtrack.store import connection, keys, scripts
+from readtrack.store import connection, counters, keys, scripts, trending
 from readtrack.store.trending import refresh_trending, top_subjects
 from tests.support import factories
 
@@ -24,17 +25,18 @@ def view(redis: Redis, subject: str, at: datetime, views: int = 1) -> None:
 
 def listed(redis: Any) -> dict[str, float]:
     """Returns the list without the mark of its last minute."""
-    found: dict[str, float] = dict(redis.zrange("trending:top", 0, -1, withscores=True))
+    found: dict[str, float] = dict(redis.zrange("trending:list", 0, -1, withscores=True))
     assert found.pop("") < 0
     return found
 
 
 def summed(redis: Any, at: datetime, minutes: int = 60) -> dict[str, float]:
-    """Returns the sum of the buckets."""
+    """Returns the views of all minutes, whether the list has taken them in or not."""
     total: Counter[str] = Counter()
     pipeline = redis.pipeline(transaction=False)
     for minute in buckets.minute_buckets(minutes, until=at):
-        pipeline.zrange(f"trending:bucket:{minute}", 0, -1, withscores=True)
+        for family in ("bucket", "taken"):
+            pipeline.zrange(f"trending:{family}:{minute}", 0, -1, withscores=True)
     for found in pipeline.execute():
         total.update(dict(found))
     return dict(total)
@@ -89,7 +91,7 @@ def test_a_late_view_leaves_the_list_as_it_came(redis: Redis, noon: datetime) ->
 def test_a_lost_list_is_computed_anew(redis: Redis, noon: datetime) -> None:
     view(redis, "site.post:1", noon - 30 * MINUTE, 3)
     refresh_trending(at=noon)
-    redis.delete("trending:top")
+    redis.delete("trending:list")
     view(redis, "site.post:1", noon - 30 * MINUTE, 4)
     refresh_trending(at=noon + MINUTE)
     assert listed(redis) == {"site.post:1": 7}
@@ -105,10 +107,10 @@ def test_a_recorded_view_is_trending(noon: datetime) -> None:
 
 def test_the_list_outlives_a_task_that_stops_for_ten_minutes(redis: Redis, noon: datetime) -> None:
     refresh_trending(at=noon)
-    assert 590 < redis.ttl("trending:top") <= 600
+    assert 590 < redis.ttl("trending:list") <= 600
     view(redis, "site.post:1", noon)
     refresh_trending(at=noon)
-    assert 4_790 < redis.ttl(f"trending:entered:{buckets.minute_bucket(noon)}") <= 4_800
+    assert 4_790 < redis.ttl(f"trending:taken:{buckets.minute_bucket(noon)}") <= 4_800
 
 
 def test_a_page_reads_the_old_list_and_computes_nothing(redis: Redis, noon: datetime) -> None:
@@ -153,11 +155,59 @@ def test_one_models_list_is_found_below_the_others(redis: Redis, noon: datetime)
     assert top_subjects(2, at=noon, label="site.product") == []
 
 
-def test_the_counts_of_a_lost_bucket_are_subtracted_once(redis: Redis, noon: datetime) -> None:
+def test_a_view_of_a_minute_is_kept_once(redis: Redis, noon: datetime) -> None:
+    for number in range(3):
+        view(redis, f"site.post:{number}", noon)
+        refresh_trending(at=noon)
+        view(redis, "site.post:1", noon)
+        members = sum(map(redis.zcard, redis.keys("trending:[bt]*")))
+        assert members == number + 2
+
+
+def test_the_views_of_a_minute_are_read_before_and_after_the_list_takes_them_in(
+    noon: datetime,
+) -> None:
+    for _ in range(2):
+        tracker.record(factories.hit("site.post:1", at=noon))
+        for _ in range(2):
+            assert {*chain(*counters.viewed([buckets.minute_bucket(noon)]))} == {"site.post:1"}
+            refresh_trending(at=noon)
+
+
+def test_the_counts_of_a_lost_minute_are_subtracted_once(redis: Redis, noon: datetime) -> None:
     view(redis, "site.post:1", noon, 3)
     refresh_trending(at=noon)
-    redis.delete("trending:top", f"trending:bucket:{buckets.minute_bucket(noon)}")
+    redis.delete("trending:list", f"trending:taken:{buckets.minute_bucket(noon)}")
     view(redis, "site.post:1", noon + MINUTE, 2)
     for minutes in range(1, 61):
         refresh_trending(at=noon + minutes * MINUTE)
         assert listed(redis) == {"site.post:1": 2}
+
+
+@pytest.mark.one_server("acts as an older version by its keys, of which a cluster has others")
+def test_an_older_version_beside_this_one_neither_adds_views_nor_takes_them(
+    redis: Redis, noon: datetime
+) -> None:
+    minute = buckets.minute_bucket(noon)
+    bucket, copy = f"trending:bucket:{minute}", f"trending:entered:{minute}"
+
+    def refresh_by_older_version(last: datetime, *, views: int) -> None:
+        # It keeps a copy of each bucket, which it removes where the bucket is gone.
+        if not redis.copy(bucket, copy, replace=True):
+            redis.unlink(copy)
+        mark = -int(last.timestamp()) // 60
+        redis.zadd("trending:top", {"site.post:1": views, "": mark})
+
+    view(redis, "site.post:1", noon, 3)
+    refresh_by_older_version(noon, views=3)
+    for _ in range(2):
+        for minutes in range(2):
+            refresh_trending(at=noon + minutes * MINUTE)
+            assert listed(redis) == {"site.post:1": 3}
+            assert redis.zunion(trending.keys_of_minutes("", [minute]), withscores=True) == [
+                ("site.post:1", 3)
+            ]
+        refresh_by_older_version(noon, views=0)
+    for minutes in range(2, 61):
+        refresh_trending(at=noon + minutes * MINUTE)
+    assert listed(redis) == {}

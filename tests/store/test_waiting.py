@@ -22,16 +22,17 @@ from readtrack import reports, tracker
 from readtrack.middleware import ReadTrackMiddleware
 from readtrack.page.placeholders import Placeholder
 from readtrack.page.tags import html_of
-from readtrack.store import clock, connection, scripts
-from readtrack.store.circuit import Circuit, circuit
+from readtrack.store import clock, connection, keys, scripts
+from readtrack.store.circuit import Circuit, Page, circuit
 from readtrack.store.connection import AnswerError, connect
 from readtrack.store.counting import count_views
+from readtrack.store.scripts import Call
 from tests.conftest import use_redis
 from tests.support import factories
 from tests.support.addresses import RESP2
 from tests.support.caches import use_pool
 from tests.support.depth import some
-from tests.support.waiting import is_ever_below
+from tests.support.waiting import is_ever_below, making
 from tests.support.wire import Wire
 
 pytestmark = pytest.mark.django_db
@@ -203,6 +204,14 @@ def test_what_a_view_waits_for_by_itself_counts(wire: Wire, settings: Settings) 
     assert is_ever_below(TIMEOUT + SLACK, look_at_the_page)
 
 
+def test_a_page_that_has_no_time_left_sends_nothing() -> None:
+    name = keys.total("site.post:1")
+    connect().ping()  # opens the connection that the page would use
+    with making(Page(None, 0.0)), suppress(RedisError):
+        scripts.run(Call("INCR", [name], (), int))
+    assert scripts.run(Call("EXISTS", [name], (), int)) == 0
+
+
 def test_answers_that_stay_slow_open_the_circuit_though_they_are_in_time(
     wire: Wire, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -257,7 +266,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.needs_parts("numbers")
+@pytest.mark.needs_parts("front_end", "numbers")
 @pytest.mark.parametrize("answer", some([*WRONG[::4], b"-ERR wrong", b"wrong"], deep=WRONG))
 def test_an_answer_of_a_wrong_type_is_no_page_that_failed(
     wire: Wire, settings: Settings, answer: bytes, redis: Redis

@@ -31,20 +31,25 @@ from readtrack import buckets, reports
 from readtrack.models import Archive
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.models import Breakdown, BreakdownHistory, DayBreakdown, History
-from readtrack.numbers.sql import group_sums, history
+from readtrack.numbers.sql import group_sums, history, history_marks
 from readtrack.numbers.sql.memberships import GROUPS
 from readtrack.store import counters, keys, scripts
 from readtrack.subjects import subject_of_row
 from tests.site.models import Post
 
-OF_GROUPS = [*group_sums.KINDS, *group_sums.KINDS_OF_DAYS, *group_sums.KINDS_OF_MONTHS]
+OF_GROUPS = [
+    *group_sums.KINDS,
+    *group_sums.KINDS_OF_DAYS,
+    *group_sums.KINDS_OF_MONTHS,
+    history_marks.KIND,
+]
 
 Name = tuple[str, str]  # of a count: family and field
 
 VIEWS: Name = ("", "")
 VISITORS: Name = ("visitors", "")
 ENTERED, CLICKED = ("funnel", "view"), ("funnel", "click")
-READ, SEEN, ENGAGED = ("reading", "read"), ("reading", "seen"), ("reading", "engaged")
+READ, SEEN, ENGAGED = ("reading", "reads"), ("reading", "seen"), ("reading", "engaged")
 DEVICES = ("phone", "desktop")
 MODEL = "site.post"
 EVER = timedelta(days=3000)

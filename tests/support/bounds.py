@@ -10,5 +10,5 @@ def set_most_bits(bits: int) -> None:
     if bits == conf.MOST_BITS:
         return
     conf.MOST_BITS = bits
-    for _, cached in conf._caches:
-        cached.cache_clear()
+    for _, forget in conf._forgetting:
+        forget()

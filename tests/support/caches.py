@@ -75,7 +75,7 @@ def cluster(urls: Sequence[str]) -> dict[str, Any]:
     return {
         "BACKEND": SINGLE["django-redis"],
         "LOCATION": list(urls),
-        "OPTIONS": {"CONNECTION_FACTORY": "readtrack.store.connection.ClusterFactory"},
+        "OPTIONS": {"CONNECTION_FACTORY": "readtrack.cluster.connection.ClusterFactory"},
     }
 
 

@@ -10,10 +10,11 @@ import django
 from django.contrib.auth.models import Permission, User
 from pytest_django import Settings
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.digest.periods import DigestPeriod, last_period
 from readtrack.digest.readers import Reader, reader_of
 from readtrack.models import FlushRun
+from readtrack.numbers import local_time
 from readtrack.subjects import subject_of
 from tests.dashboard.test_groups import Gains, store
 from tests.site.models import Article

@@ -3,7 +3,7 @@
 from typing import Any
 
 ONE_TABLE = """
-CREATE TABLE one (LIKE readtrack_numbers_history INCLUDING ALL);
+CREATE TABLE one (LIKE readtrack_numbers_history INCLUDING ALL) WITH (fillfactor = 85);
 INSERT INTO one SELECT * FROM readtrack_numbers_history;
 DROP TABLE readtrack_numbers_history CASCADE;
 ALTER TABLE one RENAME TO readtrack_numbers_history

@@ -15,9 +15,8 @@ import uvicorn
 from redis import Redis
 
 from demo_project.engines.process import free_port
-from readtrack.conf import conf
 from readtrack.live.asgi import with_events
-from readtrack.store import connection
+from readtrack.store import connection, keys
 from readtrack.store.channel import channel
 from tests.support.waiting import ENOUGH, comes_true
 
@@ -54,7 +53,7 @@ def serving(application: Any = None, **options: Any) -> Iterator[str]:
 def subscriptions(redis: Redis) -> int:
     """Returns the number of connections that listen to the site's channel."""
     # Each server of a cluster knows its own.
-    clients = connection.servers() if conf.PARTITIONS > 1 else [redis]
+    clients = connection.servers() if keys.is_divided() else [redis]
     return sum(int(client.pubsub_numsub(channel())[0][1]) for client in clients)
 
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
 from readtrack import buckets
-from readtrack.alerts.conditions import levels_of
 from readtrack.numbers.models import History, Usual
 from readtrack.numbers.sql import usual, usual_renewal
+from readtrack.numbers.sql.gained import name_of_gains
 from readtrack.numbers.sql.usual import AskedUsual, Bands, name_of, name_of_week
+from readtrack.numbers.usual_now import Kind, levels_of
 from readtrack.sql.faults import Faults
 from readtrack.subjects import subject_of
 from tests.site.models import Article
@@ -216,7 +217,7 @@ def poisson(mean: float, chance: random.Random) -> int:
 class Known:
     """What a full flush has computed by then."""
 
-    by_age: Bands
+    kind: Kind
     week: Bands
     levels: Mapping[int, float]
 
@@ -225,9 +226,10 @@ def usual_at(at: datetime) -> Known:
     """Computes what is usual, as a full flush does at that time."""
     Usual.objects.all().delete()
     usual_renewal.renew(at=at, faults=Faults())
-    names = [name_of(LABEL), name_of_week()]
+    names = [name_of(LABEL), name_of_gains(LABEL), name_of_week()]
     bands = usual.stored(AskedUsual(names)).bands
     assert {*bands} == {*names}
     assert len(bands[name_of_week()]) >= usual.HOURS_OF_WEEK
     week = bands[name_of_week()]
-    return Known(bands[name_of(LABEL)], week, levels_of(week))
+    kind = Kind(bands[name_of(LABEL)], bands[name_of_gains(LABEL)])
+    return Known(kind, week, levels_of(week))

@@ -3,7 +3,10 @@ comes near it.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from readtrack.store.circuit import Page, present_page
 
 ENOUGH = 60.0  # seconds, on a machine that does other work besides
 
@@ -27,3 +30,14 @@ def is_ever_below(limit: float, measure: Callable[[], float], *, attempts: int =
     them late, a fault makes all of them late; the first one that is in time ends it.
     """
     return any(measure() < limit for _ in range(attempts))
+
+
+@contextmanager
+def making(page: Page) -> Iterator[Page]:
+    """Lets code wait for Redis as in a page that the middleware makes."""
+    page_around = present_page.set(page)
+    try:
+        yield page
+    finally:
+        present_page.reset(page_around)
+        page.note_its_wait()

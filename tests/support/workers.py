@@ -20,7 +20,7 @@ REDIS = "READTRACK_TEST_REDIS_URL"  # each worker needs a server to itself
 # in all workers at once, nothing would run.
 TOGETHER = {
     "tests/alerts/test_replay.py": "replayed weeks",
-    "tests/store/test_cluster.py": "a cluster",
+    "tests/cluster/test_client.py": "a cluster",
     "tests/store/test_sentinel.py": "failovers",
     "tests/test_locale.py": "catalogues",
     "tests/demo/test_past.py": "a past",

@@ -10,7 +10,7 @@ from tests.support import factories, forum
 
 
 @pytest.fixture(
-    params=[{}, {"DOTS": {"readers": "ordinal"}, "PARTITIONS": 16}],
+    params=[{}, {"DOTS": {"readers": "ordinal"}, "CLUSTER": {"partitions": 16}}],
     ids=["1 partition", "16 partitions"],
 )
 def a_forum(request: pytest.FixtureRequest, settings: Settings) -> Iterator[None]:

@@ -35,7 +35,9 @@ class ThreadsMachine(test_machine.ReadStateMachine):
 
 @pytest.mark.django_db(transaction=True)
 @needs_threads
-@pytest.mark.parametrize("options", some([OPTIONS], deep=[{**OPTIONS, "PARTITIONS": 4}]), ids=str)
+@pytest.mark.parametrize(
+    "options", some([OPTIONS], deep=[{**OPTIONS, "CLUSTER": {"partitions": 4}}]), ids=str
+)
 def test_no_dot_of_a_thread_that_should_be_on_is_off_whatever_is_lost(
     options: dict[str, Any],
     redis_url: str,

@@ -215,7 +215,7 @@ class ForumMachine(RuleBasedStateMachine):
             tracker.mark_all_read(self.users[reader], Thread, as_of=as_of)
             self.model.mark(reader, "all", step=step)
         elif step >= self.model.positions.get(("everybody",), 0):
-            scripts.run_all(*forum.positions().start(as_of=as_of))
+            scripts.run_all(*forum.positions().mark_all_for_everybody(as_of=as_of))
             self.model.mark("everybody", step=step)
 
     @precondition(lambda self: self.published)
@@ -285,7 +285,7 @@ def test_dots_numbers_and_first_unread_replies_are_those_of_a_plain_model(
     partitions: int, redis: Redis, settings: Settings
 ) -> None:
     ForumMachine.redis = redis
-    with forum.forum(settings, PARTITIONS=partitions):
+    with forum.forum(settings, CLUSTER={"partitions": partitions}):
         run_state_machine_as_test(
             ForumMachine,
             settings=hypothesis_settings(

@@ -16,11 +16,11 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import reports, tracker
-from readtrack.conf import conf
+from readtrack.cluster import repartitioning
 from readtrack.flush import resets
 from readtrack.hits import readers
 from readtrack.models import PendingPublication
-from readtrack.store import read_state, renaming, repartitioning, scripts
+from readtrack.store import keys, read_state, renaming, scripts
 from readtrack.subjects import subject_of
 from readtrack.threads import reports as threads_reports
 from readtrack.threads.positions import BoardPositions, Positions
@@ -481,7 +481,7 @@ def test_the_memory_of_positions_is_estimated() -> None:
     hashes, news = [projected[pattern] for pattern in patterns]
     assert news.keys == 1_000_000
     assert 200 < news.each < 600
-    assert hashes.keys == 1_000_000 * min(conf.PARTITIONS, 20)
+    assert hashes.keys == 1_000_000 * min(len(keys.tags()), 20)
     assert 80 < hashes.each < 500
 
 
@@ -491,7 +491,7 @@ def test_erasing_a_user_removes_the_positions(ann: User, bob: User, redis: Redis
         tracker.mark_read(user, [topic])
     would_erase = tracker.erase(ann.pk, is_dry_run=True)
     assert tracker.erase(ann.pk) == would_erase
-    assert would_erase.copies == 1
+    assert would_erase.of_parts == 1
     assert is_unread(ann, topic) == [True]
     assert is_unread(bob, topic) == [False]
 
@@ -514,7 +514,7 @@ def test_a_renamed_model_keeps_what_was_read(ann: User, board: Board, settings: 
 @pytest.mark.one_server("begins without partitions, which a cluster refuses")
 def test_more_partitions_keep_what_was_read(ann: User, bob: User, settings: Settings) -> None:
     options = settings.READTRACK
-    before = options.get("PARTITIONS", 1)
+    before = len(keys.tags())
     board = Board.objects.create(name="Django")
     others = Board.objects.create(name="Python")
     read = [thread(board, replies=1) for _ in range(20)]
@@ -523,7 +523,8 @@ def test_more_partitions_keep_what_was_read(ann: User, bob: User, settings: Sett
     unread = [thread(board, replies=1) for _ in range(20)]
     away = thread(others, replies=1)
     tracker.mark_all_read(bob, Thread, within=others)
-    settings.READTRACK = {**options, "PARTITIONS": 4 * before * (4 if before == 1 else 1)}
+    more = 16 if before == 1 else 4 * before
+    settings.READTRACK = {**options, "CLUSTER": {"partitions": more}}
     for _ in range(2):
         repartitioning.move(before)
         assert is_unread(ann, *read) == [False] * 20

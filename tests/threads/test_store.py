@@ -27,7 +27,7 @@ DAY = 86_400_000_000  # microseconds
 
 @pytest.fixture(
     autouse=True,
-    params=[{}, {"DOTS": {"readers": "ordinal"}}, {"PARTITIONS": 16}],
+    params=[{}, {"DOTS": {"readers": "ordinal"}}, {"CLUSTER": {"partitions": 16}}],
     ids=["by id", "by name", "16 partitions"],
 )
 def _forum(request: pytest.FixtureRequest, settings: Any) -> Iterator[None]:
@@ -281,7 +281,7 @@ def test_everybody_starts_as_read_by_one_write(ann: Reader, bob: Reader) -> None
     publish(reply(ONE, 1))
     as_of = now()
     publish(reply(TWO, 2))
-    scripts.run_all(*forum.positions().start(as_of=as_of))
+    scripts.run_all(*forum.positions().mark_all_for_everybody(as_of=as_of))
     assert unread(ann, ONE, TWO) == unread(bob, ONE, TWO) == [0, 1]
 
 
@@ -299,7 +299,7 @@ def test_all_keys_expire_after_read_days(ann: Reader, redis: Redis) -> None:
     publish(reply(ONE, 1, within=(BOARD,), author=ann))
     read(ann, ONE)
     forum.mark_all(ann)
-    scripts.run_all(*forum.positions().start(as_of=now()))
+    scripts.run_all(*forum.positions().mark_all_for_everybody(as_of=now()))
     names = raw_keys(redis, "positions:*")
     assert len({keys.parse(name)[0] for name in names}) == 4
     for name in names:
@@ -380,7 +380,7 @@ def test_each_model_has_its_own_form(settings: Any, ann: Reader) -> None:
         },
     }
     subjects = ["site.thread:1", "site.board:1", "site.category:1", "site.manual:1"]
-    names = [read_state.strategy_of(subject).name for subject in subjects]
+    names = [read_state.form_of(subject).name for subject in subjects]
     assert names == ["positions", "sequence", "bitmap", "bitmap"]
     read_state.begin(0)
     publish(*[Publication(subject, items=2) for subject in subjects])
@@ -393,7 +393,7 @@ def test_fifty_dots_take_one_trip(ann: Reader, settings: Any, redis: Redis) -> N
     threads = [f"site.thread:{number}" for number in range(50)]
     publish(*[reply(thread, 1) for thread in threads])
     assert unread(ann, *threads) == [1] * 50
-    calls = read_state.unread(ann, threads)
+    calls = read_state.unread_calls(ann, threads)
     assert len(calls) == min(50, len({keys.tag(thread) for thread in threads}))
     assert set(ChainMap(*scripts.run_all(*calls)).values()) == {1}
 

@@ -10,8 +10,7 @@ from django.utils import timezone
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import renames, reports, tasks, tracker
-from readtrack.conf import conf
+from readtrack import renames, reports, scheduled, tracker
 from readtrack.doctor.report import examine
 from readtrack.flush import read_state as keeping
 from readtrack.flush.run import flush
@@ -191,7 +190,7 @@ def test_news_that_a_replica_never_got_is_sent_again(
     Reply.objects.create(thread=threads[0])
     restore(redis, snapshot)  # it knows of the last flush, so nothing else shows the loss
     assert unread(ann, threads[0]) == [False]
-    tasks.flush_changed()
+    scheduled.flush_changed()
     assert unread(ann, threads[0]) == [True]
 
 
@@ -199,8 +198,8 @@ def test_a_publication_that_was_sent_twice_leaves_the_outbox(threads: list[Threa
     flush()
     Reply.objects.create(thread=threads[0])
     PendingPublication.objects.update(sent=None)  # the process died before it noted that
-    tasks.flush_changed()
-    tasks.flush_changed()
+    scheduled.flush_changed()
+    scheduled.flush_changed()
     assert not PendingPublication.objects.exists()
     assert reports.unread_counts(factories.user(), threads)[threads[0]] == 3
 
@@ -213,9 +212,9 @@ def test_an_erased_reader_leaves_the_copies(
     flush()
     # In Redis and in SQL a reader has one row of positions for each partition.
     expected = 2 * len({keys.tag(subject_of(thread)) for thread in threads})
-    assert tracker.erase(ann.pk, is_dry_run=True).copies == expected
-    assert tracker.erase(ann.pk).copies == expected
-    assert tracker.erase(ann.pk).copies == 0
+    assert tracker.erase(ann.pk, is_dry_run=True).of_parts == expected
+    assert tracker.erase(ann.pk).of_parts == expected
+    assert tracker.erase(ann.pk).of_parts == 0
     lose(redis)
     flush()
     assert unread(ann, *threads) == [True] * 3
@@ -228,14 +227,16 @@ def test_an_erased_reader_whom_a_flush_had_copied_leaves_the_copies_by_the_next_
     flush()
     tracker.mark_read(ann, threads)
     tracker.mark_read(bob, threads)
-    copied_before = {tag: [*times.copies(tag, copies.changed(tag).of_parts)] for tag in keys.tags()}
+    copied_before = {
+        tag: [*times.copies(tag, copies.oldest_changes(tag).of_parts)] for tag in keys.tags()
+    }
     tracker.erase(ann.pk)
     for tag, portions in copied_before.items():
         for portion in portions:
             read_times.store(portion)
             copies.forget_keys(tag, {keys.prefix() + copy.name: copy.changed for copy in portion})
     flush(only_changed=True)
-    assert tracker.erase(ann.pk).copies == 0
+    assert tracker.erase(ann.pk).of_parts == 0
     lose(redis)
     flush()
     assert unread(ann, *threads) == [True] * 3
@@ -293,7 +294,7 @@ def test_the_dots_and_marks_of_a_renamed_board_follow(
         renames.rename_subject(before, after, using=None)
     if is_lost:
         lose(redis)
-    tasks.flush_views()
+    scheduled.flush_views()
     assert unread(ann, *read_before, unread_since[0]) == [False] * 10 + [True]
     assert unread(bob, *read_before, board, Forum(pk=1)) == [True] * 12
     assert unread(ann, board) == [True]
@@ -325,7 +326,7 @@ def test_what_moved_threads_have_is_the_same_after_a_loss(
         renames.rename_subject(subject_of(boards[0]), subject_of(new), using=None)
         boards[0] = new
     lose(redis)
-    tasks.flush_views()
+    scheduled.flush_views()
     assert unread(ann, *threads, *boards) == [False, False, True, True, False]
     tracker.mark_all_read(ann, Thread, within=boards[0])
     assert unread(ann, *threads, *boards) == [False] * 5
@@ -350,8 +351,8 @@ def test_the_copies_follow_to_new_partitions(
 ) -> None:
     tracker.mark_read(ann, threads[:2])
     flush()
-    more = 16 if conf.PARTITIONS == 1 else 64
-    settings.READTRACK = {**settings.READTRACK, "PARTITIONS": more}
+    more = 16 if not keys.is_divided() else 64
+    settings.READTRACK = {**settings.READTRACK, "CLUSTER": {"partitions": more}}
     call_command("readtrack", "repartition", verbosity=0)
     flush()
     lose(redis)
@@ -365,11 +366,11 @@ def test_what_did_not_change_is_copied_once(
     tracker.mark_read(ann, threads)
     flush()
     for tag in keys.tags():
-        assert copies.changed(tag) == ([], [])
+        assert copies.oldest_changes(tag) == ([], [])
     tracker.mark_read(ann, threads)
     tracker.resend()
     for tag in keys.tags():
-        assert copies.changed(tag) == ([], [])
+        assert copies.oldest_changes(tag) == ([], [])
 
 
 def test_a_flush_that_has_no_time_leaves_the_latest_changes_to_the_next_ones(
@@ -407,11 +408,11 @@ def test_a_change_during_a_copy_is_copied_by_the_next_flush(
     flush()
     tag = keys.tag(subject_of(threads[0]))
     tracker.mark_read(ann, threads[:1])
-    [[copy]] = times.copies(tag, copies.changed(tag).of_parts)
+    [[copy]] = times.copies(tag, copies.oldest_changes(tag).of_parts)
     Reply.objects.create(thread=threads[0])
     tracker.mark_read(ann, threads[:1])
     copies.forget_keys(tag, {copy.name: copy.changed})
-    assert copy.name in copies.changed(tag).of_parts
+    assert copy.name in copies.oldest_changes(tag).of_parts
 
 
 def test_of_two_copies_the_later_times_stay() -> None:
@@ -459,13 +460,13 @@ def test_a_redis_that_has_begun_takes_no_copies_and_one_that_has_not_gives_none(
     [[copy]] = times.copies(tag, [key_name])
     redis.delete(key_name)
     assert copies.begin_restoring(tag) is None
-    assert not times.restore(tag, [copy], token="any")
+    assert not times.restore(tag, [copy], restoration_id="any")
     assert not redis.exists(key_name)
     redis.flushdb()
     assert list(times.copies(tag, [key_name])) == []
     token = copies.begin_restoring(tag)
     assert token is not None
-    assert times.restore(tag, [copy], token=token)
+    assert times.restore(tag, [copy], restoration_id=token)
     assert redis.zcard(key_name) == len(copy.times)
 
 
@@ -479,10 +480,10 @@ def test_a_redis_that_somebody_else_restores_takes_nothing(
     first, second = (copies.begin_restoring(tag) for _ in range(2))
     assert first is not None
     assert second is not None
-    assert not times.restore(tag, [copy], token=first)
-    assert not copies.restore_readers(tag, [], following=3, token=first)
+    assert not times.restore(tag, [copy], restoration_id=first)
+    assert not copies.restore_readers(tag, [], following=3, restoration_id=first)
     assert not copies.end_restoring(tag, first, at=1)
-    assert times.restore(tag, [copy], token=second)
+    assert times.restore(tag, [copy], restoration_id=second)
     assert copies.end_restoring(tag, second, at=1)
     assert read_state.not_begun([tag]) == []
 

@@ -252,7 +252,7 @@ class ReadStateMachine(FlusherMachine):
         deep=[
             {"DOTS": {"form": "sequence"}},
             {"DOTS": {"readers": "ordinal"}},
-            {"PARTITIONS": 4},
+            pytest.param({"CLUSTER": {"partitions": 4}}, marks=pytest.mark.needs_parts("cluster")),
         ],
     ),
     ids=str,

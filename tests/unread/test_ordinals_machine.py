@@ -176,7 +176,10 @@ class OrdinalsMachine(FlusherMachine):
         [{"DOTS": {"readers": "ordinal"}}],
         deep=[
             {"DOTS": {"readers": "ordinal", "form": "sequence"}},
-            {"DOTS": {"readers": "ordinal"}, "PARTITIONS": 4},
+            pytest.param(
+                {"DOTS": {"readers": "ordinal"}, "CLUSTER": {"partitions": 4}},
+                marks=pytest.mark.needs_parts("cluster"),
+            ),
         ],
     ),
     ids=str,

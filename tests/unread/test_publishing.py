@@ -11,10 +11,9 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 from redis import Redis
 
-from readtrack import reports, tasks, tracker
-from readtrack.conf import conf
+from readtrack import reports, scheduled, tracker
 from readtrack.models import PendingPublication
-from readtrack.store import scripts
+from readtrack.store import keys, scripts
 from readtrack.store.connection import RedisError
 from readtrack.unread.publishing import categories_of
 from tests.site.models import Article, Category, Page, Post, Product, Shelf
@@ -112,7 +111,7 @@ def test_news_that_redis_did_not_hear_of_is_sent_when_it_is_back(
     with override_settings(CACHES=nowhere(settings)):
         for _ in range(2):
             factories.post(category=category)
-        if conf.PARTITIONS == 1:
+        if not keys.is_divided():
             with pytest.raises(RedisError):
                 tracker.resend()
         else:  # silent servers of a cluster are left for the next time
@@ -124,7 +123,7 @@ def test_news_that_redis_did_not_hear_of_is_sent_when_it_is_back(
     call_command("readtrack", "flush", verbosity=0)
     assert reports.unread(user, [category]) == {category}
     tracker.mark_read(user, [category])
-    tasks.flush_views()
+    scheduled.flush_views()
     assert reports.unread(user, [category]) == set()
     assert not PendingPublication.objects.exists()
 
@@ -132,8 +131,8 @@ def test_news_that_redis_did_not_hear_of_is_sent_when_it_is_back(
 @pytest.mark.parametrize(
     "run",
     [
-        tasks.flush_views,
-        tasks.flush_changed,
+        scheduled.flush_views,
+        scheduled.flush_changed,
         lambda: call_command("readtrack", "flush", changed=True),
     ],
 )
@@ -153,7 +152,7 @@ def test_a_post_and_its_news_are_committed_together(category: Category, redis: R
         factories.post(category=category)
     assert Post.objects.count() == PendingPublication.objects.count() == 1
     assert reports.unread(user, [category]) == set()
-    tasks.flush_changed()
+    scheduled.flush_changed()
     assert reports.unread(user, [category]) == {category}
 
 
@@ -172,7 +171,7 @@ def test_news_is_sent_although_the_answer_to_its_commit_is_lost(
         factories.post(category=category)
     monkeypatch.undo()
     assert Post.objects.count() == 1
-    tasks.flush_changed()
+    scheduled.flush_changed()
     assert reports.unread(user, [category]) == {category}
 
 
@@ -228,7 +227,7 @@ def test_each_post_of_a_transaction_that_was_not_sent_is_counted(
     with crash_after_commit(), transaction.atomic():
         for _ in range(5):
             factories.post(category=category)
-    tasks.flush_changed()
+    scheduled.flush_changed()
     assert reports.unread_counts(user, [category]) == {category: 5}
 
 
@@ -268,7 +267,7 @@ def test_many_posts_are_all_counted_while_redis_is_gone(category: Category, sett
     with override_settings(CACHES=nowhere(settings)), transaction.atomic():
         for _ in range(3):
             factories.post(category=category)
-    tasks.flush_changed()
+    scheduled.flush_changed()
     assert reports.unread_counts(user, [category]) == {category: 3}
 
 
@@ -282,7 +281,7 @@ def test_news_that_is_sent_again_after_a_crash_is_counted_once(
         factories.post(category=category)
     assert PendingPublication.objects.count() == 1
     assert reports.unread_counts(user, [category]) == {category: 1}
-    tasks.flush_changed()
+    scheduled.flush_changed()
     assert reports.unread_counts(user, [category]) == {category: 1}
     assert not PendingPublication.objects.exists()
 
@@ -335,7 +334,7 @@ def test_the_outbox_is_in_the_database_of_the_post(settings: Any) -> None:
     with crash_after_commit("lite"):
         Post.objects.create(title="x", category_id=category.pk)
     assert PendingPublication.objects.using("lite").count() == 1
-    tasks.flush_changed()
+    scheduled.flush_changed()
     assert reports.unread(user, [category]) == {category}
     assert not PendingPublication.objects.using("lite").exists()
 
@@ -363,7 +362,7 @@ def test_a_database_without_an_outbox_leaves_it_to_the_apps_own(settings: Any) -
     tracker.mark_read(user, [category])
     sent = PendingPublication.objects.using("default").values_list("sent", flat=True)
     assert [time is not None for time in sent.order_by("written")] == [False, True]
-    tasks.flush_changed()
+    scheduled.flush_changed()
     assert reports.unread(user, [category]) == {category}
 
 

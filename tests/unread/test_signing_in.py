@@ -23,6 +23,7 @@ from readtrack.unread import signing_in
 from tests.site.models import Category, Shelf
 from tests.support import factories
 from tests.support.partitions import COUNT, slots_checked
+from tests.support.waiting import making
 
 pytestmark = pytest.mark.django_db
 
@@ -35,14 +36,21 @@ def form(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+SEVERAL = pytest.param(16, marks=pytest.mark.needs_parts("cluster"))
+
+
 # All tests may run with several partitions. Then one alone is refused.
-@pytest.fixture(autouse=True, params=sorted({COUNT, 16}), ids="{} partitions".format)
+@pytest.fixture(
+    autouse=True,
+    params=[1, SEVERAL] if COUNT == 1 else [SEVERAL],
+    ids="{} partitions".format,
+)
 def _anonymous_readers(
     request: pytest.FixtureRequest, settings: Settings, form: str
 ) -> Iterator[None]:
     settings.READTRACK = {
         "DOTS": {"anonymous": 1_000_000, "form": form},
-        "PARTITIONS": request.param,
+        "CLUSTER": {"partitions": request.param},
     }
     clock.ask()
     read_state.begin(0)
@@ -249,7 +257,6 @@ def test_a_page_that_has_waited_long_takes_nothing_over(
     user = readers.reader_by_id(ann.pk)
     subjects = [f"site.category:{category.pk}" for category in categories]
     tracker.mark_subjects_read(anonymous, subjects)
-    page: Any = Page(None, 1.0)  # seconds, of TIMEOUT, which is 10
-    with page:
+    with making(Page(None, 1.0)):  # seconds, of TIMEOUT, which is 10
         assert signing_in.take_over(anonymous, user) == 0
     assert reports.unread(ann, categories) == {*categories}

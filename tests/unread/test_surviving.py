@@ -8,7 +8,7 @@ from django.test import override_settings
 from pytest_django import Settings
 from redis import Redis
 
-from readtrack import reports, tasks, tracker
+from readtrack import reports, scheduled, tracker
 from readtrack.doctor.report import examine
 from readtrack.flush import read_state as keeping
 from readtrack.flush.run import flush
@@ -28,7 +28,10 @@ FORMS = [
     {},
     {"DOTS": {"form": "sequence"}},
     {"DOTS": {"readers": "ordinal"}},
-    {"DOTS": {"form": "sequence", "readers": "ordinal"}, "PARTITIONS": 16},
+    pytest.param(
+        {"DOTS": {"form": "sequence", "readers": "ordinal"}, "CLUSTER": {"partitions": 16}},
+        marks=pytest.mark.needs_parts("cluster"),
+    ),
 ]
 
 
@@ -158,12 +161,16 @@ def has_shared_ordinals(redis: Redis) -> bool:
 
 
 @pytest.mark.parametrize(
-    "partitions", [pytest.param(1, marks=pytest.mark.one_server("has one partition")), 16]
+    "partitions",
+    [
+        pytest.param(1, marks=pytest.mark.one_server("has one partition")),
+        pytest.param(16, marks=pytest.mark.needs_parts("cluster")),
+    ],
 )
 def test_readers_who_come_after_a_snapshot_was_restored_share_no_ordinals(
     partitions: int, categories: list[Category], redis: Redis, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DOTS": {"readers": "ordinal"}, "PARTITIONS": partitions}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}, "CLUSTER": {"partitions": partitions}}
     read_state.begin(0)
     for _ in range(3):
         tracker.mark_read(factories.user(), categories)
@@ -260,7 +267,7 @@ def test_news_that_a_replica_never_got_is_sent_again(
     tracker.mark_unread(categories[:1])
     restore(redis, snapshot)  # it knows of the last flush, so nothing else shows the loss
     assert reports.unread(user, categories) == set()
-    tasks.flush_changed()
+    scheduled.flush_changed()
     assert reports.unread(user, categories) == {categories[0]}
 
 
@@ -370,7 +377,7 @@ def test_a_flush_that_has_no_time_leaves_the_latest_changes_to_the_next_ones(
     for number in (2, 4, 5):
         flush(only_changed=True)
         assert copied() == {f"site.category:{category.pk}" for category in categories[:number]}
-        assert copies.changes("").number == 5 - number
+        assert copies.backlog("").number == 5 - number
         if number == 4:
             [finding] = [each for each in examine() if each.name == "read state"]
             assert finding.message.startswith("1 change of read state not copied to SQL yet")
@@ -396,10 +403,11 @@ def test_news_leaves_the_outbox_even_if_a_flush_has_no_time(
     assert reports.unread(user, categories) == {*categories}
 
 
+@pytest.mark.needs_parts("cluster")
 def test_each_partition_has_a_share_of_the_time(
     redis: Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.READTRACK = {"PARTITIONS": 4}
+    settings.READTRACK = {"CLUSTER": {"partitions": 4}}
     read_state.begin(0)
     monkeypatch.setattr(keeping, "COPYING_SECONDS", 0)
     monkeypatch.setattr(copies, "CHANGES_AT_ONCE", 1)
@@ -482,7 +490,7 @@ def test_a_change_during_a_copy_is_copied_by_the_next_flush(categories: list[Cat
     [[[copy], _]] = copies.copies([subject], most_bytes=10_000)
     tracker.mark_read(factories.user(), categories[:1])
     copies.forget_changes([copy])
-    assert copies.changed("").subjects == [subject]
+    assert copies.oldest_changes("").subjects == [subject]
 
 
 @pytest.mark.parametrize("family", ["read", "seen"])
@@ -562,14 +570,15 @@ def test_a_category_with_the_key_of_a_deleted_one_is_unread(
 
 
 @pytest.mark.one_server("asks the only partition, or begins with one")
+@pytest.mark.needs_parts("cluster")
 def test_the_copies_follow_to_new_partitions(
     categories: list[Category], redis: Redis, settings: Settings
 ) -> None:
-    settings.READTRACK = {"DOTS": {"readers": "ordinal"}, "PARTITIONS": 1}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}, "CLUSTER": {"partitions": 1}}
     user = factories.user()
     tracker.mark_read(user, categories)
     flush()
-    settings.READTRACK = {"DOTS": {"readers": "ordinal"}, "PARTITIONS": 16}
+    settings.READTRACK = {"DOTS": {"readers": "ordinal"}, "CLUSTER": {"partitions": 16}}
     call_command("readtrack", "repartition", verbosity=0)
     flush()
     lose(redis)

@@ -165,7 +165,11 @@ def _linked_categories(page: Any) -> list[Model]:
 
 
 def _takes_translation(category: Model, page: Any, *, is_first_translation: bool) -> bool:
-    """Returns True if the readers of the category get the page in its language."""
+    """Returns True if the page is news in the category.
+
+    It is in a category of the page's locale. In one without a locale, it is if the page is the
+    first of its translations.
+    """
     if isinstance(category, TranslatableMixin):
         return bool(category.locale_id == page.locale_id)
     return is_first_translation

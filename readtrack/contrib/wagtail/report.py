@@ -140,7 +140,7 @@ def overview_for(user: Any) -> Overview:
 
     A page that the user may not explore is not named.
     """
-    data = load(Scope.parse({}), ["over-time", "most-viewed"], has_notes=False, row_limit=1)
+    data = load(Scope.parse({}), ["over-time", "most-viewed"], sees_all=False, row_limit=1)
     verdict = verdict_of(data)
     if verdict.story is not None and not _may_explore(user, verdict.story.obj):
         verdict = replace(verdict, story=None)

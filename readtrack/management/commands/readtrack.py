@@ -14,7 +14,6 @@ from readtrack.management.subcommands import (
     doctor,
     erase,
     flush,
-    repartition,
     reset,
     schedule,
     show,
@@ -34,7 +33,6 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         doctor.Doctor(),
         show.Show(),
         reset.Reset(),
-        repartition.Repartition(),
         start_as_read.StartAsRead(),
         erase.Erase(),
     )
@@ -84,7 +82,9 @@ class Command(BaseCommand):
                 f"{finding.message}\n{finding.hint}\nWhat was done stays. Run it again."
             ) from error
         is_quiet = verbosity == 0 and not options.get("as_json")
-        return None if is_quiet else text
+        if is_quiet:
+            return None
+        return text
 
 
 def subcommands() -> dict[str, Subcommand]:
@@ -92,13 +92,13 @@ def subcommands() -> dict[str, Subcommand]:
 
     That of a part which comes with readtrack and is not installed says so.
     """
-    found = dict(SUBCOMMANDS)
+    by_name = dict(SUBCOMMANDS)
     for part in parts.installed():
-        found.update({subcommand.name: subcommand for subcommand in part.subcommands()})
-    for part_name, names in shipped.PARTS.items():
-        for name in names.subcommands:
-            found.setdefault(name, Missing(name, part_name))
-    return found
+        by_name.update({subcommand.name: subcommand for subcommand in part.subcommands()})
+    for part_name, shipped_part in shipped.PARTS.items():
+        for name in shipped_part.subcommands:
+            by_name.setdefault(name, Missing(name, part_name))
+    return by_name
 
 
 def _check_redis(*, needs_known_layout: bool) -> None:

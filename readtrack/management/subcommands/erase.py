@@ -15,8 +15,9 @@ from readtrack.store.erasure import Erased
 REMAINS = """\
 These stay:
 - totals, hours, trending, breakdowns and funnels, because they are sums
-- unique visitors by HyperLogLog, in Redis and in SQL, because nobody can be taken out of a sketch. Whoever has the key
-  of the hashes can ask a sketch about a user; with few visitors the answer is nearly certain
+- unique visitors by HyperLogLog, in Redis and in SQL, because nobody can be taken out of a sketch.
+  Whoever has the key of the hashes can ask a sketch about a user; with few visitors the answer is
+  nearly certain
 - visits made while signed out, because the hash of a cookie or address leads to no account
 - hashes made with an earlier SECRET or SECRET_KEY, because nothing can compute them any more
 """
@@ -34,7 +35,8 @@ name nobody.
   manage.py readtrack erase alice
   manage.py readtrack erase 42 --by id    # works after the account was deleted, too
 
-On a terminal it says what will be erased, and asks; --no-input does not ask, --dry-run only says it.
+On a terminal it says what will be erased, and asks; --no-input does not ask, --dry-run only says
+it.
 
 Looks at every key in Redis, which takes seconds per million keys, and twice as long when it asks.
 """
@@ -59,7 +61,7 @@ Looks at every key in Redis, which takes seconds per million keys, and twice as 
         verbosity: int,
         **options: Any,
     ) -> str:
-        primary_key = _id(user) if by == "id" else _id_of_name(user)
+        primary_key = _primary_key(user, by=by)
 
         def consequences() -> str:
             with progress_bar("Looking", unit=" keys", verbosity=verbosity) as bar:
@@ -80,7 +82,15 @@ def _amount(erased: Erased) -> str:
     members = counted(erased.members, "member")
     bits = counted(erased.bits, "bit")
     rows = counted(erased.copies, "row")
-    return f"{keys}, {members} of sets, {bits} of bitmaps and {rows} in SQL"
+    records = counted(erased.of_parts, "record")
+    return f"{keys}, {members} of sets, {bits} of bitmaps, {rows} in SQL and {records} of parts"
+
+
+def _primary_key(user: str, *, by: str) -> Any:
+    """Returns the primary key of the user that USER names by "id" or by "name"."""
+    if by == "id":
+        return _id(user)
+    return _id_of_name(user)
 
 
 def _id(text: str) -> Any:

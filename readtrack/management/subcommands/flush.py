@@ -1,14 +1,15 @@
 """`manage.py readtrack flush`."""
 
 from argparse import ArgumentTypeError
+from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from readtrack import renames, tracker
-from readtrack.conf import conf
 from readtrack.flush import run
 from readtrack.management.subcommands.base import Subcommand, progress_bar
+from readtrack.store import keys
 
 # Of a FlushRun, with what is printed behind the number.
 FIGURES = {
@@ -22,19 +23,21 @@ FIGURES = {
 }
 
 
-def part(text: str) -> str:
-    """Returns the part of the partitions in an argument, such as `2/4`; "" for all partitions.
+def share(text: str) -> str:
+    """Returns the share of the partitions in an argument, such as `2/4`; "" for all partitions.
 
     Raises ArgumentTypeError for other texts.
     """
     try:
-        number, number_of_parts = map(int, text.split("/"))
+        number, number_of_shares = map(int, text.split("/"))
     except ValueError:
         number = 0
-        number_of_parts = 0
-    if not 1 <= number <= number_of_parts:
-        raise ArgumentTypeError(f"invalid 'part' value: {text!r}")
-    return f"{number}/{number_of_parts}" if number_of_parts > 1 else ""
+        number_of_shares = 0
+    if not 1 <= number <= number_of_shares:
+        raise ArgumentTypeError(f"invalid 'share' value: {text!r}")
+    if number_of_shares == 1:
+        return ""
+    return f"{number}/{number_of_shares}"
 
 
 class Flush(Subcommand):
@@ -45,19 +48,20 @@ class Flush(Subcommand):
 Writes the live counts from Redis into the database. Run it at any time, even beside other flushes:
 counts only rise.
 
-Celery beat does it by the tasks readtrack.flush_changed and readtrack.flush_views. Without Celery, use
-the subcommand schedule, or cron:
+Celery beat and the subcommand schedule do it by the jobs flush-changed and flush-views. By cron:
 
   * * * * *  manage.py readtrack flush --changed -v 0
   0 * * * *  manage.py readtrack flush -v 0
 
-With several PARTITIONS, some can be flushed by one process and some by another, --partition 1/4 to --partition 4/4.
+With several partitions, some can be flushed by one process and some by another, --share 1/4 to
+--share 4/4.
 
 It also brings the trending lists up to date.
 
 It prints what it did, a number on each line.
 
-Exit status: 0, or 1 if the database refused a row or a model. All others are stored then, and the errors are named.
+Exit status: 0, or 1 if the database refused a row or a model. All others are stored then, and the
+errors are named.
 """
     needs_known_layout = False  # the flush itself refuses, and is recorded
 
@@ -74,9 +78,9 @@ Exit status: 0, or 1 if the database refused a row or a model. All others are st
             help="look at all counts, as it does without --changed, too",
         )
         parser.add_argument(
-            "--partition",
-            type=part,
-            metavar="NUMBER/PARTS",
+            "--share",
+            type=share,
+            metavar="NUMBER/SHARES",
             default="1/1",
             help="flush some partitions: with 2/4 every fourth, from the second on",
         )
@@ -86,27 +90,28 @@ Exit status: 0, or 1 if the database refused a row or a model. All others are st
         *,
         command: BaseCommand,
         changed: bool,
-        partition: str,
+        share: str,
         verbosity: int,
         **options: Any,
     ) -> str:
-        if partition:
-            _, _, number_of_parts = partition.partition("/")
-            if int(number_of_parts) > conf.PARTITIONS:
+        if share:
+            _, _, number_of_shares = share.partition("/")
+            number_of_partitions = len(keys.tags())
+            if int(number_of_shares) > number_of_partitions:
                 raise CommandError(
-                    f"READTRACK['PARTITIONS'] is {conf.PARTITIONS},"
-                    f" so there is no part {partition}."
+                    f"The number of partitions is {number_of_partitions},"
+                    f" so there is no share {share}."
                 )
-        renames.follow(has_late=not changed)
+        renames.follow(again=not changed)
         try:
             tracker.resend()
         finally:  # a publication that cannot be sent does not keep counts from SQL
             with progress_bar("Flushing", unit=" totals", verbosity=verbosity) as bar:
-                flush_run = run.flush(only_changed=changed, part=partition, progress=bar.update)
+                flush_run = run.flush(only_changed=changed, share=share, progress=bar.update)
         tracker.refresh_trending()
-        seconds = flush_run.took.total_seconds() if flush_run.took else 0
         lines = [f"{getattr(flush_run, name):>9,} {text}" for name, text in FIGURES.items()]
-        lines.append(f"{seconds:>9.2f} seconds")
+        took = flush_run.took or timedelta()
+        lines.append(f"{took.total_seconds():>9.2f} seconds")
         if flush_run.faults:
             if verbosity:
                 command.stdout.write("\n".join(lines))

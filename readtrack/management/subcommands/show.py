@@ -10,7 +10,7 @@ from django.db.models import Model
 from readtrack import buckets, parts, reports
 from readtrack.lines import one_line
 from readtrack.management.subcommands.base import Line, Subcommand
-from readtrack.reports.page_state import loaded
+from readtrack.reports.page_state import count_in_memory
 from readtrack.sql import databases, row_counts, vendors
 from readtrack.store import connection, counters, read_state, scripts, uniques
 from readtrack.subjects import (
@@ -43,8 +43,8 @@ Prints the counts and the read state of one object, and where each number comes 
 
   manage.py readtrack show blog.post:1
 
-The object is named by its subject: the label of its model, and its primary key. Numbers are live. While Redis is
-down, they are those that SQL stores, and the command says so. It changes nothing.
+The object is named by its subject: the label of its model, and its primary key. Numbers are live.
+While Redis is down, they are those that SQL stores, and the command says so. It changes nothing.
 """
     needs_redis = False  # without a usable cache there are SQL's numbers
 
@@ -106,8 +106,8 @@ def _row(model: type[Model], pk: Any) -> Model | None:
 
 def _stored(obj: Model) -> row_counts.RowCounts:
     """Returns the counts that SQL stores of the object; zero for an object without counts."""
-    views = loaded(obj)
-    visitors = loaded(obj, "visitor_count")
+    views = count_in_memory(obj)
+    visitors = count_in_memory(obj, "visitor_count")
     if views is not None and visitors is not None:
         return row_counts.RowCounts(views, visitors)
     subject = subject_of(obj)
@@ -135,11 +135,13 @@ def _lines_of_counts(obj: Model, stored: row_counts.RowCounts, in_redis: InRedis
     views = reports.views([obj])[obj]
     visitors = reports.visitors([obj])[obj]
     strategy = uniques.strategy_of(subject_of(obj)).name
-    live = "SQL" if in_redis.error else "Redis"
+    source = "Redis"
+    if in_redis.error:
+        source = "SQL"
     yield Line("views", f"{views:,}", _source_of_total(in_redis))
     yield Line("  stored", f"{stored.views:,}", "SQL")
     yield Line("  unflushed", f"{views - stored.views:,}", "the difference")
-    yield Line("visitors", f"{visitors:,}", f"{live} (strategy {strategy})")
+    yield Line("visitors", f"{visitors:,}", f"{source} (strategy {strategy})")
     yield Line("  stored", f"{stored.visitors:,}", "SQL")
 
 

@@ -5,13 +5,16 @@ the hashes in Redis, `stored` are those in SQL (the model Breakdown).
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from readtrack import local_time
+from readtrack import buckets, row_security
+from readtrack.hits.stages import STAGES
+from readtrack.numbers import live_counters
 from readtrack.numbers.flush import late_views
 from readtrack.numbers.flush.late_views import NOTHING_LATE, LateViews
+from readtrack.numbers.live_counters import Hash, LiveHashes
 from readtrack.numbers.models import Breakdown
 from readtrack.numbers.options import numbers_options
 from readtrack.numbers.sql import breakdown_history, day_breakdowns, history
@@ -19,8 +22,8 @@ from readtrack.numbers.sql import hashes as stored_hashes
 from readtrack.sql import absent, databases, epochs, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, scripts
-from readtrack.store.counters import Epoch, Hash, LiveHashes, Name, Stored
-from readtrack.subjects import label_in, subject_column
+from readtrack.store.counters import Epoch, Name, Stored
+from readtrack.subjects import label_in, subject_column, subjects_by_model
 
 # Counts by the name of the hash, then by field. A hash that has none may be left out.
 Hashes = Mapping[Name, Mapping[str, int]]
@@ -131,10 +134,10 @@ def _not_above(live: Hashes, most_seen: Mapping[str, RowCounts]) -> Hashes:
         hash_kind, subject = name
         if hash_kind == stored_hashes.READING and subject in most_seen:
             most = most_seen[subject].views
-            stages = {
-                field: min(counts[field], most) for field in history.STAGES if field in counts
-            }
-            bounded[name] = {**counts, **stages}
+            bounded_counts = dict(counts)
+            for stage in STAGES.keys() & counts.keys():
+                bounded_counts[stage] = min(counts[stage], most)
+            bounded[name] = bounded_counts
     return bounded
 
 
@@ -143,7 +146,7 @@ def _live_hashes(subjects: Sequence[str]) -> tuple[LiveHashes, Sequence[Epoch]]:
 
     Redis reads the epochs after the hashes.
     """
-    hash_calls = counters.existing_hashes(subjects, keys.hash_kinds())
+    hash_calls = live_counters.existing_hashes(subjects, keys.hash_kinds())
     epoch_calls = [counters.epoch(tag) for tag in keys.by_tag(subjects)]
     scripts.run_all(*hash_calls, *epoch_calls, patient=True)
     found = LiveHashes({}, set())
@@ -174,29 +177,13 @@ def _higher_in_sql(counts: Mapping[str, int], stored: Mapping[str, int]) -> Mapp
     higher_counts = {
         field: count for field, count in stored.items() if count > counts.get(field, 0)
     }
+    if not higher_counts:
+        return NOTHING
     # A hash has a limited number of fields. If Redis lacks a field that counts no more than the
     # floor, a new value has replaced it. If it counts more, Redis has lost it.
     for field in _replaced(counts, higher_counts):
         del higher_counts[field]
     return higher_counts
-
-
-def _gains(live: Hashes, stored: Hashes) -> dict[day_breakdowns.Gain, int]:
-    """Returns how much higher the live counts are, by subject (as columns have it), kind and field.
-
-    If new values have replaced other values in a hash, the gain of each value is an estimate. The
-    sum of the hash is exact.
-    """
-    gains: dict[day_breakdowns.Gain, int] = {}
-    for name, counts in live.items():
-        hash_kind, subject = name
-        if hash_kind == stored_hashes.READING:
-            continue
-        column = subject_column(subject)
-        for field, rise in _rises(counts, stored.get(name, NOTHING)).items():
-            if rise:
-                gains[column, hash_kind, field] = rise
-    return gains
 
 
 def _full_hashes(live: Hashes) -> set[day_breakdowns.HashName]:
@@ -222,16 +209,18 @@ def _gains_of_models(
 
 
 def _rises(counts: Mapping[str, int], stored: Mapping[str, int]) -> dict[str, int]:
-    """Returns how much each field of a hash rose since SQL stored it, by field.
+    """Returns how much each field of a hash rose since SQL stored it, by field: an entry for each
+    field that counts more than in SQL.
 
     A new value that replaced another value in a full hash began with the other value's count. That
-    inherited count is no rise, so it is subtracted.
+    inherited count is no rise, so it is subtracted, and the rise may be 0. Then the rise of each
+    value is an estimate; the sum of the hash is exact.
     """
-    rises = {
-        field: count - stored.get(field, 0)
-        for field, count in counts.items()
-        if count > stored.get(field, 0)
-    }
+    rises: dict[str, int] = {}
+    for field, count in counts.items():
+        rise = count - stored.get(field, 0)
+        if rise > 0:
+            rises[field] = rise
     replaced_fields = _replaced(counts, stored)
     if not replaced_fields:
         return rises
@@ -294,13 +283,12 @@ def _store_with_gains(live: Hashes, stored_before: Hashes, *, hours: Hours) -> b
         # Another flush, a reset or a deletion may have changed rows after Redis was read.
         if any(stored.get(name) != stored_before.get(name) for name in live):
             return False
-        raised = _raise(live, stored, hours=hours)
-        gains = _gains(raised, stored)
-        full_hashes = _full_hashes(raised)
+        gains = _raise(live, stored, hours=hours)
+        full_hashes = _full_hashes(live)
         for hour, gains_of_hour in _gains_by_hour(gains, live, hours).items():
             breakdown_history.add_gains(_gains_of_models(gains_of_hour), hour=hour)
             day_breakdowns.add_gains(
-                gains_of_hour, day=local_time.local_day(hour), full_hashes=full_hashes
+                gains_of_hour, day=buckets.local_day(hour), full_hashes=full_hashes
             )
     return True
 
@@ -317,22 +305,30 @@ def _store_without_gains(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
         _raise(live, stored, hours=hours)
 
 
-def _raise(live: Hashes, stored: Hashes, *, hours: Hours) -> Hashes:
+def _raise(live: Hashes, stored: Hashes, *, hours: Hours) -> dict[day_breakdowns.Gain, int]:
     """Stores the counts that rose, and deletes the rows of values that were replaced.
 
-    The caller has to open a transaction. Returns those of the live counts that SQL can have.
+    The caller has to open a transaction. Returns what the objects gained by that, by subject (as
+    columns have it), kind and field.
     """
     live = _without_deleted(live, stored)
     if numbers_options().history:
         _store_stages(live, stored, hours=hours)
-    storable = _storable(live)
-    rows = _rows(storable, stored)
+    rows: list[tuple[str, str, str, int]] = []
+    gains: dict[day_breakdowns.Gain, int] = {}
+    for name, counts in _storable(live).items():
+        hash_kind, subject = name
+        column = subject_column(subject)
+        for field, rise in _rises(counts, stored.get(name, NOTHING)).items():
+            rows.append((column, hash_kind, field, counts[field]))
+            if rise and hash_kind != stored_hashes.READING:
+                gains[column, hash_kind, field] = rise
     databases.upsert(Breakdown, ("subject", "kind", "field"), ("count",), rows=rows)
     for name, counts in live.items():
         replaced_fields = _replaced(counts, stored.get(name, NOTHING))
         if replaced_fields:
             stored_hashes.delete_fields(name, replaced_fields, floor=Hash(counts).floor)
-    return storable
+    return gains
 
 
 def _without_deleted(live: Hashes, stored: Hashes) -> Hashes:
@@ -345,15 +341,31 @@ def _without_deleted(live: Hashes, stored: Hashes) -> Hashes:
     not_in_sql = [name for name, counts in live.items() if counts and name not in stored]
     # SQL deletes an object's row before its hashes. So if the row exists now, after `stored` was
     # read, `stored` had all its hashes.
-    missing_subjects = row_counts.missing({subject for _hash_kind, subject in not_in_sql})
+    missing_subjects = _without_row({subject for _hash_kind, subject in not_in_sql})
     if not missing_subjects:
         return live
     deleted = {(kind, subject) for kind, subject in not_in_sql if subject in missing_subjects}
     return {name: counts for name, counts in live.items() if name not in deleted}
 
 
+def _without_row(subjects: Iterable[str]) -> set[str]:
+    """Returns those of the subjects that have no row.
+
+    It leaves out subjects of models that this site does not count, because an app may come back,
+    and those of models whose rows may only be hidden.
+    """
+    found: set[str] = set()
+    for model, rows in subjects_by_model(subjects).items():
+        with databases.site_transaction(databases.of(model)):
+            existing = row_counts.stored(model, list(rows))
+        not_found = [subject for pk, subject in rows.items() if pk not in existing]
+        if not_found and not row_security.refusal(model):
+            found.update(not_found)
+    return found
+
+
 def _store_stages(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
-    """Stores how many views were seen, engaged and read, where that rose, in the history of their
+    """Stores how many views reached each stage, where that rose, in the history of their
     objects.
     """
     rows: list[tuple[str, int, RowCounts]] = []
@@ -362,9 +374,9 @@ def _store_stages(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
             continue
         stored_counts = stored.get((hash_kind, subject), NOTHING)
         views_by_hour = hours.late[subject].by_hour if subject in hours.late else {}
-        for field, stage in history.STAGES.items():
-            count = counts.get(field, 0)
-            stored_count = stored_counts.get(field, 0)
+        for stage in STAGES:
+            count = counts.get(stage, 0)
+            stored_count = stored_counts.get(stage, 0)
             if count <= stored_count:
                 continue
             name = history.of_stage(stage, subject)
@@ -400,16 +412,3 @@ def _storable(live: Hashes) -> Hashes:
             names_in_sql[field]: count for field, count in counts.items() if field in names_in_sql
         }
     return storable
-
-
-def _rows(live: Hashes, stored: Hashes) -> list[tuple[str, str, str, int]]:
-    """Returns the new rows of Breakdown, of counts that rose: subject, kind, field and count."""
-    rows = []
-    for name, counts in live.items():
-        hash_kind, subject = name
-        column = subject_column(subject)
-        stored_counts = stored.get(name, NOTHING)
-        for field, count in counts.items():
-            if count > stored_counts.get(field, 0):
-                rows.append((column, hash_kind, field, count))
-    return rows

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.numbers.counted import counts_days
 from readtrack.numbers.sql import day_visitors
 from readtrack.numbers.sql.day_visitors import LENGTHS, AskedDays, Day, StoredDay
@@ -34,7 +34,7 @@ DAYS_KEPT: int = keys.day_visitors.ttl // keys.DAY  # whole days for which Redis
 
 def all_days(at: datetime) -> list[date]:
     """Returns the days of which Redis may have visitors that no flush has stored."""
-    return local_time.local_days(at - DAYS_KEPT * buckets.DAY, at)
+    return buckets.local_days(at - DAYS_KEPT * buckets.DAY, at)
 
 
 def last_days(at: datetime) -> list[date]:
@@ -43,7 +43,7 @@ def last_days(at: datetime) -> list[date]:
     A web server's clock may be off by some minutes.
     """
     minutes = timedelta(seconds=keys.trending_bucket.ttl)
-    return local_time.local_days(at - minutes, at + 5 * buckets.MINUTE)
+    return buckets.local_days(at - minutes, at + 5 * buckets.MINUTE)
 
 
 def store(subjects: Iterable[str], *, days: Sequence[date]) -> None:
@@ -93,7 +93,8 @@ def _united(
     tag = keys.tag(subjects[0])
     bucket = buckets.day_bucket(day)
     key_names = [keys.united(tag, number) for number in range(2)]
-    key_names += [keys.day_visitors(bucket, subject) for subject in subjects]
+    start = keys.day_visitors.start(tag, bucket)
+    key_names += [start + subject for subject in subjects]
     nothing = Union(0, b"")
     sketches = [stored.get(name, nothing).sketch for name in names]
 
@@ -101,7 +102,8 @@ def _united(
         numbers, sketches_of_unions = answer
         return dict(zip(names, map(Union, numbers, sketches_of_unions), strict=True))
 
-    return Call("readtrack.numbers/unite_days", key_names, sketches, decode)
+    arguments: list[int | bytes] = [keys.day_visitors.ttl, *sketches]
+    return Call("readtrack.numbers/unite_days", key_names, arguments, decode)
 
 
 def store_unions(sketches: Sketches, *, tag: str) -> None:

@@ -6,7 +6,7 @@ object is in when the view is added up, at most a few hours later.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
@@ -14,15 +14,16 @@ from typing import NamedTuple
 
 from django.db.models import Min, Model
 
-from readtrack import buckets, local_time
+from readtrack import buckets
 from readtrack.numbers.counted import counts_days
 from readtrack.numbers.flush import day_visitors
 from readtrack.numbers.models import History
-from readtrack.numbers.sql import group_sums, memberships, period_gains
+from readtrack.numbers.sql import group_sums, history_marks, memberships, period_gains
 from readtrack.numbers.sql.day_visitors import Day, of_days
 from readtrack.numbers.sql.group_sums import NUMBERS, HourName, Number
 from readtrack.numbers.sql.history import BASELINE, of_reads
-from readtrack.numbers.sql.memberships import Membership
+from readtrack.numbers.sql.history_marks import Marks
+from readtrack.numbers.sql.memberships import Group, Membership, groups_of
 from readtrack.numbers.sql.period_gains import OF_OBJECTS, gains_statement, rows_of
 from readtrack.sql import databases
 from readtrack.sql.faults import Faults
@@ -52,25 +53,35 @@ ROWS_AT_ONCE = 20_000
 
 
 def renew(*, at: datetime, faults: Faults) -> None:
-    """Adds up the hours up to `at`, from the last one on that was added up before.
+    """Adds up the hours up to `at`, from the last one on that was added up before, if any of them
+    has changed since then.
 
     The first time it adds up all history.
     """
     until = buckets.hour_index(at) + 1
     for model in counted_models():
-        if memberships.groups_of(model):
+        if groups_of(model):
             faults.attempt(label_of(model), partial(_renew_model, model, until=until), None)
 
 
 def _renew_model(model: type[Model], *, until: int) -> None:
     label = label_of(model)
     newest = group_sums.newest_hour(label)
-    hour = _next_hour(label, since=_first_hour(newest, until=until))
+    first_hour = _first_hour(newest, until=until)
+    hour = _next_hour(label, since=first_hour)
+    if hour is None or hour >= until:
+        return
+    # Read before the rows that are added up, so that what changes after it makes another mark.
+    since = max(first_hour, until - FEW_HOURS)
+    marks = history_marks.present(label, since=since)
+    is_marked = newest is not None and hour >= since  # older hours have no marks
+    if is_marked and marks == history_marks.stored(label, since=since):
+        return
     hours_at_once = HOURS_AT_ONCE
     while hour is not None and hour < until:
         hours = range(hour, min(hour + hours_at_once, until))
         portions = _portions(label, hours)
-        is_stored = _add_hours(model, hours, portions, newest=newest)
+        is_stored = _add_hours(model, hours, portions, newest=newest, marks=marks)
         if not is_stored:
             return  # another flush, or an import, came in between; the next flush goes on
         if len(portions) == 1:
@@ -105,11 +116,17 @@ def _next_hour(label: str, *, since: int) -> int | None:
 
 
 def _add_hours(
-    model: type[Model], hours: range, portions: Sequence[Portion], *, newest: int | None
+    model: type[Model],
+    hours: range,
+    portions: Sequence[Portion],
+    *,
+    newest: int | None,
+    marks: Marks,
 ) -> bool:
     """Adds up some hours of a model's objects. Returns False if it has to be done again.
 
-    The visitors come first, because the sums say how far all this has come.
+    `marks` are those of the last hours, of which only those up to these hours are stored. The
+    visitors come first, because the sums say how far all this has come.
     """
     label = label_of(model)
     sums: Counter[HourName] = Counter()
@@ -117,9 +134,10 @@ def _add_hours(
         gained = {number: _gained(label, number, hours, portion) for number in NUMBERS}
         subjects = {subject for of_number in gained.values() for subject, _hour in of_number}
         members = memberships.of_subjects(subjects)
-        _store_visitors(label, gained["views"], members)
+        _store_visitors(model, gained["views"], members)
         sums.update(_sums(model, gained, members))
-    return group_sums.replace(label, sums, hours=hours, newest=newest)
+    marks_until = {hour: mark for hour, mark in marks.items() if hour < hours.stop}
+    return group_sums.replace(label, sums, hours=hours, newest=newest, marks=marks_until)
 
 
 def _portions(label: str, hours: range) -> list[Portion]:
@@ -146,7 +164,7 @@ def _gained(label: str, number: Number, hours: range, portion: Portion) -> Gaine
     condition = " AND ".join(conditions)
     statement = gains_statement(condition, since=hours.start, until=hours.stop, slot="hour")
     gained: dict[tuple[str, int], int] = {}
-    for column, hour, views, _visitors in rows_of(statement, parameters):
+    for column, hour, views in rows_of(statement, parameters):
         gained[column.removeprefix(prefix), int(hour)] = int(views)
     return gained
 
@@ -156,7 +174,7 @@ def _sums(
 ) -> Counter[HourName]:
     """Returns what each group gained in each hour. Objects that are gone are in no group."""
     sums: Counter[HourName] = Counter()
-    for group in memberships.groups_of(model):
+    for group in groups_of(model):
         for number, of_number in gained.items():
             kind = group_sums.kind_of(group, number)
             for (subject, hour), count in of_number.items():
@@ -168,34 +186,34 @@ def _sums(
     return sums
 
 
-def _store_visitors(label: str, gained: Gained, members: Mapping[str, Membership]) -> None:
-    """Unites the visitors that objects had on the days of these views, by category and by author."""
-    if not counts_days(label) or not gained:
+def _store_visitors(model: type[Model], gained: Gained, members: Mapping[str, Membership]) -> None:
+    """Unites the visitors that objects had on the days of these views, by category and by
+    author.
+    """
+    label = label_of(model)
+    groups = _groups_with_visitors(model)
+    if not groups or not gained or not counts_days(label):
         return
-    days = {local_time.local_day(hour) for _subject, hour in gained}
-    names_by_subject = _names_by_subject(label, {subject for subject, _hour in gained}, members)
-    for portion in scripts.sliced([*names_by_subject], max(1, scripts.SLICE // len(days))):
+    hours = {hour for _subject, hour in gained}
+    days = {*map(buckets.local_day, hours)}
+    subjects = sorted(members.keys() & {subject for subject, _hour in gained})
+    for portion in scripts.sliced(subjects, max(1, scripts.SLICE // len(days))):
         sketches: defaultdict[Day, list[bytes]] = defaultdict(list)
         for (subject, day), visitors in of_days(portion, days).items():
-            for name in names_by_subject.get(subject, ()):
+            for name in _names(label, members[subject], groups):
                 sketches[subject_column(name), day].append(visitors.sketch)
         day_visitors.store_unions(sketches, tag=keys.tags()[0])
 
 
-def _names_by_subject(
-    label: str, subjects: Collection[str], members: Mapping[str, Membership]
-) -> dict[str, list[str]]:
-    """Returns the names of `_names` by subject, of those objects that have a category or an author."""
-    names_by_subject: dict[str, list[str]] = {}
-    for subject in sorted(subjects):
-        names = [*_names(label, members[subject])] if subject in members else []
-        if names:
-            names_by_subject[subject] = names
-    return names_by_subject
+def _groups_with_visitors(model: type[Model]) -> list[Group]:
+    """Returns the kinds of groups of the model whose visitors are stored."""
+    return [group for group in groups_of(model) if group in group_sums.WITH_VISITORS]
 
 
-def _names(label: str, member: Membership) -> Iterator[str]:
-    """Yields the names under which the visitors of the object's categories and author are stored."""
-    for group in group_sums.WITH_VISITORS:
+def _names(label: str, member: Membership, groups: Sequence[Group]) -> Iterator[str]:
+    """Yields the names under which the visitors of the object's categories and author are
+    stored.
+    """
+    for group in groups:
         for name in member.names(group, hour=0):
             yield group_sums.visitors_of(label, group, name)

@@ -30,26 +30,26 @@ class Merged(NamedTuple):
 
 
 def write_hours(
-    run: FlushRun, epoch: epochs.SqlEpoch, faults: Faults, *, is_late: bool = False
+    record: FlushRun, epoch: epochs.SqlEpoch, faults: Faults, *, must_compare: bool = False
 ) -> None:
     """Writes the last hours of all models to SQL, and raises those in Redis that have fewer views.
 
-    If the flush is late, it writes all hours that Redis has. Adds the numbers of settled and of
-    lifted counters to the run.
+    With `must_compare` it writes all hours that Redis has. Adds the numbers of settled and of
+    lifted counters to the record of the flush.
     """
     store = partial(
         store_hours,
-        buckets.hour_of(run.flushed_until),
-        number=HOURS_KEPT if is_late else MODEL_HOURS,
+        buckets.hour_of(record.flushed_until),
+        number=HOURS_KEPT if must_compare else MODEL_HOURS,
         tags=epoch.tags,
     )
     attempts = databases.attempts("hours of models")
     behind = store()
     while behind is None:
         next(attempts)
-        run.settled += settle(epoch, faults)
+        record.settled += settle(epoch, faults)
         behind = store()
-    run.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
+    record.lifted += sum(scripts.run_all(*counters.lift(behind), patient=True))
 
 
 def store_hours(

@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 from django.db.models import Model
 
-from readtrack import buckets
+from readtrack.numbers import live_counters
 from readtrack.numbers.sql import history
 from readtrack.sql import databases, row_counts
 from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import counters, keys, scripts
+from readtrack.store import counters, scripts
 from readtrack.subjects import subjects_by_model
 
-HOURS: int = keys.hour.ttl // keys.HOUR  # whole hours of which Redis has the views of objects
+HOURS = live_counters.HOURS_KEPT - 1  # whole hours of which Redis has the views of objects
 KEYS_AT_ONCE = 50_000  # hours of objects that are read in one round trip
 
 
@@ -96,24 +96,12 @@ def _missing_by_hour(
 ) -> dict[str, dict[int, int]]:
     """Returns the views that SQL lacks by hour, by subject."""
     hours = range(present - HOURS, present + 1)
-    names = [buckets.hour_bucket(buckets.hour_start(hour)) for hour in hours]
-    portions = scripts.parted(subjects, max(1, scripts.SLICE // (len(hours) + 1)))
-    calls: list[scripts.Call[Sequence[bytes | None]]] = []
-    for portion in portions:
-        key_names: list[str] = []
-        for subject in portion:
-            key_names.append(keys.total(subject))
-            key_names += [keys.hour(name, subject) for name in names]
-        # One command, so that total and hours are those of one moment.
-        calls.append(scripts.Call("MGET", key_names))
+    calls = live_counters.totals_and_hours(subjects, hours)
     missing: dict[str, dict[int, int]] = {}
-    for portion, answer in zip(portions, scripts.run_all(*calls, patient=True), strict=True):
-        numbers = [int(number) if counters.is_number(number or b"") else 0 for number in answer]
-        for subject, (total, *views) in zip(
-            portion, scripts.sliced(numbers, len(hours) + 1), strict=True
-        ):
-            lacking = total - stored[subject].views
-            missing[subject] = _latest(dict(zip(hours, views, strict=True)), lacking)
+    for found in scripts.run_all(*calls, patient=True):
+        for subject, live in found.items():
+            lacking = live.total - stored[subject].views
+            missing[subject] = _latest(live.views_by_hour, lacking)
     return missing
 
 

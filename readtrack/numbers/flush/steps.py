@@ -9,9 +9,9 @@ from datetime import datetime
 from functools import partial
 
 from readtrack import buckets
-from readtrack.flush.run import REACH
 from readtrack.flush.steps import Hashes, Steps
 from readtrack.models import FlushRun
+from readtrack.numbers import live_counters
 from readtrack.numbers.flush import (
     breakdowns,
     day_visitors,
@@ -36,7 +36,7 @@ from readtrack.numbers.sql import (
 from readtrack.numbers.sql import hashes as stored_hashes
 from readtrack.sql import absent, databases
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import counters, keys, resetting, scripts
+from readtrack.store import keys, resetting, scripts
 from readtrack.store.circuit import SilentError
 from readtrack.store.counters import Name, Stored
 from readtrack.subjects import subject_column
@@ -50,23 +50,23 @@ class NumbersSteps(Steps):
     @property
     def hour(self) -> int:
         """Returns the present hour (since 1970)."""
-        return buckets.hour_of(self.run.flushed_until)
+        return buckets.hour_of(self.record.flushed_until)
 
     @property
     def at(self) -> datetime:
         """Returns the present time, by Redis's clock."""
-        return buckets.time_of(self.run.flushed_until)
+        return buckets.time_of(self.record.flushed_until)
 
     def begin(self) -> None:
-        if self.run.kind != FlushRun.Kind.CHANGED and history.is_kept():
+        if self.record.kind != FlushRun.Kind.CHANGED and history.is_kept():
             history_months.add_months(at=self.at)
 
     def changed(self, subjects: Sequence[str]) -> None:
         # The stages of views come before the views, so that no more are stored as seen than as
-        # viewed. In a late flush some may have hashes without a total.
-        if not counters.have_hashes(subjects):
+        # viewed. Where everything is compared, some may have hashes without a total.
+        if not live_counters.have_hashes(subjects):
             return
-        if self.is_late:
+        if self.must_compare:
             self.compare(subjects)
         else:
             self._store_hashes(subjects)
@@ -96,7 +96,7 @@ class NumbersSteps(Steps):
         if not numbers_options().history:
             return
         days = day_visitors.last_days(self.at)
-        if self.is_late or self.run.kind == FlushRun.Kind.ARCHIVE:
+        if self.must_compare or self.record.kind == FlushRun.Kind.ARCHIVE:
             days = day_visitors.all_days(self.at)
         else:
             subjects = [subject for subject in subjects if subject in self.changed_subjects]
@@ -105,7 +105,7 @@ class NumbersSteps(Steps):
 
     def before_archive(self, counts: Mapping[str, RowCounts]) -> None:
         # All other flushes have stored the hashes of what changed by now.
-        if self.run.kind == FlushRun.Kind.ARCHIVE:
+        if self.record.kind == FlushRun.Kind.ARCHIVE:
             breakdowns.store([*counts], self.epoch, hour=self.hour, most_seen=counts)
 
     def hashes_of_idle(self, subjects: Sequence[str]) -> Hashes | None:
@@ -118,19 +118,19 @@ class NumbersSteps(Steps):
         self.faults.store([*subjects], lowered.correct)
 
     def reset_ends(self, subject: str) -> None:
+        lowered.correct([subject])  # a flush may have been killed before it did that
         _delete_late_fields(subject)
         breakdowns.store([subject], self.epoch, hour=self.hour)
 
     def finish(self, *, has_changes: bool) -> None:
-        is_full = self.run.kind != FlushRun.Kind.CHANGED
-        if history.is_kept() and (is_full or has_changes or self.run.settled):
-            write_hours(self.run, self.epoch, self.faults, is_late=self.is_late)
+        is_full = self.record.kind != FlushRun.Kind.CHANGED
+        if history.is_kept() and (is_full or has_changes or self.record.settled):
+            write_hours(self.record, self.epoch, self.faults, must_compare=self.must_compare)
 
     def full(self, recently_viewed: Collection[str]) -> None:
-        if not self.is_late:
-            first_hour = buckets.hour_index(self.at - REACH)
-            hours = range(first_hour, buckets.hour_index(self.at))
-            counters.shorten_hours(recently_viewed, hours)
+        if not self.must_compare:
+            present = buckets.hour_index(self.at)
+            live_counters.shorten_hours(recently_viewed, present=present)
 
     def full_once(self) -> None:
         """Stores the numbers of readers, and renews the lists of the most viewed, the sums of
@@ -160,7 +160,7 @@ def _delete_late_fields(subject: str) -> None:
     gained by the day. They stay if the reset is no longer noted.
     """
     stored = stored_hashes.breakdowns([(kind, subject) for kind in keys.hash_kinds()])
-    hash_calls = counters.hashes([subject], keys.hash_kinds())
+    hash_calls = live_counters.hashes([subject], keys.hash_kinds())
     note_call = resetting.noted([subject])
     scripts.run_all(*hash_calls, note_call, patient=True)
     if subject not in note_call.result:

@@ -13,7 +13,7 @@ end
 function effects.funnel(key, stage, last_pass)
   local funnel, is_new = KEYS[key], true
   for pass = key + 1, last_pass do
-    is_new = call('SET', KEYS[pass], 1, 'NX', 'EX', pass_life) and is_new
+    is_new = call('SET', KEYS[pass], stage, 'NX', 'EX', pass_life) and is_new
   end
   if is_new and call('HINCRBY', funnel, stage, 1) == 1 then mark_hash(funnel) end
 end

@@ -1,11 +1,12 @@
 -- Unites the visitors that objects of one model had on a day with those that SQL has of these objects.
--- Guarantees: keys that are no scratch keys stay as they are; bytes that are no sketch are passed over. It works while
+-- Guarantees: keys that are no scratch keys stay as they are, except that a sketch without a lifetime gets one; bytes that are no sketch are passed over. It works while
 --   Redis's memory is full.
 -- KEYS: two scratch keys; the sketch of each object, which may be missing
--- ARGV: the sketch that SQL has of each object, or ''; that of the model, or ''
+-- ARGV: lifetime of a sketch (s); the sketch that SQL has of each object, or ''; that of the model, or ''
 -- Returns: the number of visitors of each object, 0 where Redis has none, and of the model; the sketch of each, or '' where
 --   SQL has the same
 local call, united, all = redis.call, KEYS[1], KEYS[2]
+local life = table.remove(ARGV, 1)  -- so the others have the numbers of their objects
 local MANY = 1500  -- visitors; Redis makes a sketch of more dense
 -- The scratch keys are gone at the end, so neither replicas nor the append-only file need them.
 if redis.replicate_commands then redis.replicate_commands() end
@@ -24,6 +25,13 @@ for index = 1, #ARGV - 1 do
   if number > 0 then
     sketch = call('GET', key)
     live[#live + 1], sum = key, sum + number
+    -- The first view of an hour sets it (see counted.lua). A sketch may begin later in an hour: where an import made the
+    -- hour, or a reset took the sketch.
+    if call('TTL', key) == -1 then
+      redis.set_repl(redis.REPL_ALL)
+      call('EXPIRE', key, life)
+      redis.set_repl(redis.REPL_NONE)
+    end
     if sketch == stored then
       sketch = ''
     elseif stored ~= '' then

@@ -117,13 +117,13 @@ class Migration(migrations.Migration):
                 ('subject', ExactCharField(max_length=200)),
                 ('pk', models.CompositePrimaryKey('subject', 'kind', 'day', 'field', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('kind', ExactCharField(max_length=40)),
-                ('day', models.DateField(db_index=True)),
+                ('day', models.DateField()),
                 ('field', ExactCharField(max_length=100)),
                 ('count', models.PositiveBigIntegerField()),
             ],
             options={
-                'abstract': False,
                 'default_permissions': (),
+                'indexes': [models.Index(fields=['kind', 'field', 'day'], name='readtrack_value_by_day')],
             },
         ),
         migrations.CreateModel(

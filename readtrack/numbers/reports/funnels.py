@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from django.db.models import Model
 
-from readtrack.numbers.options import enters_funnel, numbers_options
+from readtrack import parts
+from readtrack.numbers.options import enters_funnel
 from readtrack.numbers.reports.hashes import hashes
 from readtrack.reports.counts import views
 from readtrack.store import counters
@@ -30,7 +31,7 @@ def funnel(objs: Model | Iterable[Model]) -> list[Stage]:
     If the views of an object do not enter the funnel ('funnels' of NUMBERS, `has_funnel`), its live
     views count as the first stage.
     """
-    if not numbers_options().funnel:
+    if not parts.stages():
         return []
     objs = [objs] if isinstance(objs, Model) else list(objs)
     counts = hashes([subject_of(obj) for obj in objs], ["funnel"])
@@ -47,24 +48,39 @@ def stages(counts: Mapping[counters.Name, Counter[str]], viewed: Mapping[str, in
     totals = Counter[str]()
     without_views = Counter[str]()  # of subjects whose views do not enter the funnel
     for (_, subject), counts_of_subject in counts.items():
+        reached = _reached(counts_of_subject)
         if subject in viewed:
-            without_views.update(counts_of_subject)
+            without_views.update(reached)
         else:
-            totals.update(counts_of_subject)
-    first_stage = numbers_options().funnel[0]
+            totals.update(reached)
+    first_stage = parts.stages()[0]
     # A later step without a counted view has also counted as the first stage. So that number may be
     # higher than the views.
     without_views[first_stage] = max(without_views[first_stage], sum(viewed.values()))
     totals.update(without_views)
     in_order = []
     count_before = totals[first_stage]
-    for name in numbers_options().funnel:
+    for name in parts.stages():
         count = totals[name]
         rate = _share(count, of=totals[first_stage])
         step_rate = _share(count, of=count_before)
         in_order.append(Stage(name, count, rate=rate, step_rate=step_rate))
         count_before = count
     return in_order
+
+
+def _reached(counts: Mapping[str, int]) -> dict[str, int]:
+    """Returns how often each stage was reached by the counts of one funnel.
+
+    A later stage stands for the earlier ones: what was counted before a stage was added has none of
+    it, and in a period a pass may have been at the earlier ones before the period.
+    """
+    reached = {}
+    highest = 0
+    for stage in reversed(parts.stages()):
+        highest = max(highest, counts.get(stage, 0))
+        reached[stage] = highest
+    return reached
 
 
 def _share(count: int, *, of: int) -> float:

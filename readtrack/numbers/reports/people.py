@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from django.utils.timezone import get_default_timezone
 
-from readtrack import buckets, local_time
+from readtrack import buckets
+from readtrack.numbers import local_time
 from readtrack.numbers.counted import counts_days
 from readtrack.numbers.sql import day_visitors
 from readtrack.numbers.sql.day_visitors import AskedDays, StoredDay
@@ -39,8 +40,8 @@ class Days(NamedTuple):
     @classmethod
     def of_hours(cls, hours: range) -> "Days":
         """Returns the days to which the hours (since 1970) are counted."""
-        first = local_time.local_day(hours.start)
-        return cls(first, max(first, local_time.local_day(hours.stop - 1)))
+        first = buckets.local_day(hours.start)
+        return cls(first, max(first, buckets.local_day(hours.stop - 1)))
 
     @property
     def hours(self) -> range:
@@ -57,7 +58,7 @@ class Days(NamedTuple):
     def in_redis(self) -> list[date]:
         """Returns the days of which Redis has sketches."""
         now = buckets.now()
-        days = local_time.local_days(now - keys.day_visitors.ttl * timedelta(seconds=1), now)
+        days = buckets.local_days(now - keys.day_visitors.ttl * timedelta(seconds=1), now)
         return [day for day in days if self.first <= day <= self.last]
 
     def keys_of(self, subject: str) -> list[str]:

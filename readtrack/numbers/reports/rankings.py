@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, get_args
 
 from django.db.models import BigIntegerField, Case, Model, QuerySet, Value, When
 
-from readtrack import buckets, local_time, subjects
+from readtrack import buckets, subjects
 from readtrack.hits.stages import SEEN
 from readtrack.models import Tracked
+from readtrack.numbers import local_time
 from readtrack.numbers.options import numbers_options
 from readtrack.numbers.reports import people
 from readtrack.numbers.sql import hashes as stored_hashes
@@ -288,8 +289,8 @@ def _best_of_history(ranking: Ranking) -> Ranked:
     """Returns the best rows by the history of all rows of the model in these hours."""
     hours = ranking.hours
     entries = []
-    for subject, counts in popular.most([ranking.name], since=hours.start, until=hours.stop):
-        entries.append(Entry(subject, counts.views, hours.start, hours.stop, counts.views))
+    for subject, views in popular.most([ranking.name], since=hours.start, until=hours.stop):
+        entries.append(Entry(subject, views, hours.start, hours.stop, views))
     return _best(ranking, entries, bound_outside=0, fresh={})
 
 
@@ -390,7 +391,6 @@ def _numbers_of_history(
     list. The number of any other subject is its gain in all of `hours`.
     """
     not_listed = ListedNumber(hours.start, hours.start, 0)
-    no_gain = RowCounts(0, 0)
     numbers: dict[str, int] = {}
     # Subjects by the hours of their list, because one query can take all subjects of a list.
     subjects_by_span: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
@@ -403,8 +403,8 @@ def _numbers_of_history(
         gains_before = period_gains.gains(columns, since=since, until=hours.start)
         gains_after = period_gains.gains(columns, since=until, until=hours.stop)
         for subject, column in zip(subjects_of_span, columns, strict=True):
-            numbers[subject] += gains_after.get(column, no_gain).views
-            numbers[subject] -= gains_before.get(column, no_gain).views
+            numbers[subject] += gains_after.get(column, 0)
+            numbers[subject] -= gains_before.get(column, 0)
     return numbers
 
 

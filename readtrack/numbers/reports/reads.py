@@ -2,24 +2,22 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from django.db.models import Model
 
-from readtrack.hits.stages import BINS, ENGAGED, READ, Stages
+from readtrack.hits.stages import BINS, ENGAGED, READS, Reached, StageName
 from readtrack.numbers.reports.hashes import hashes
 from readtrack.reports.counts import views
 from readtrack.subjects import counted_subject_of, subject_of
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How the text of an object was read, or the texts of several objects together."""
+class Reading(Reached):
+    """How the text of an object was read, or the texts of several objects together: how many views
+    reached each stage, and what follows from it.
+    """
 
-    views: int
-    seen: int  # views whose page came to life in a browser, as its script reports
-    engaged: int  # views with signs of a person
-    reads: int
     ratio: float  # of reads to views, 0 to 1
     seconds: int  # median engagement of the engaged views, within a quarter
 
@@ -33,35 +31,28 @@ def reading(objs: Model | Iterable[Model]) -> Reading:
     objs = [objs] if isinstance(objs, Model) else list(objs)
     subjects = [subject_of(obj) for obj in objs]
     counts = sum(hashes(subjects, ["reading"]).values(), Counter[str]())
-    stages = Stages.of(sum(views(objs).values()), counts)
+    reached_stages = Reached.of(sum(views(objs).values()), counts)
     ratio = 0.0
-    if stages.views:
-        ratio = stages.reads / stages.views
-    return Reading(
-        views=stages.views,
-        seen=stages.seen,
-        engaged=stages.engaged,
-        reads=stages.reads,
-        ratio=ratio,
-        seconds=median(counts),
-    )
+    if reached_stages.views:
+        ratio = reached_stages.reads / reached_stages.views
+    return Reading(**asdict(reached_stages), ratio=ratio, seconds=median(counts))
 
 
 def reads(obj: Model) -> int:
     """Returns the live reads of an object; see `reading`. Raises TypeError for an object that has
     no counts.
     """
-    return reached(obj, READ)
+    return reached(obj, READS)
 
 
-def reached(obj: Model, field: str) -> int:
-    """Returns how many views of an object have reached a stage: SEEN, ENGAGED or READ.
+def reached(obj: Model, stage: StageName) -> int:
+    """Returns how many views of an object have reached a stage.
 
     Raises TypeError for an object that has no counts.
     """
     subject = counted_subject_of(obj)
     hashes_by_name = hashes([subject], ["reading"])
-    return hashes_by_name["reading", subject][field]
+    return hashes_by_name["reading", subject][stage]
 
 
 def median(counts: Counter[str]) -> int:

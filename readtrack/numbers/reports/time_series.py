@@ -10,7 +10,9 @@ from typing import Any, Literal, NamedTuple
 from django.db.models import Model
 from django.utils import timezone
 
-from readtrack import buckets, local_time, subjects
+from readtrack import buckets, subjects
+from readtrack.hits.stages import StageName
+from readtrack.numbers import live_counters, local_time
 from readtrack.numbers.models import History, ReaderHistory
 from readtrack.numbers.reports.reads import reached
 from readtrack.numbers.sql import history
@@ -21,9 +23,7 @@ from readtrack.store import counters, keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 
 # What a series may count: views, or those of them that reached a stage.
-Count = Literal["views", "seen", "engaged", "reads"]
-# The fields of the hash `reading:…` by stage.
-FIELDS = {stage: field for field, stage in history.STAGES.items()}
+Count = Literal["views", StageName]
 
 
 class Point(NamedTuple):
@@ -193,7 +193,7 @@ def _views_of_models(models: Sequence[type[Model]], hours: range) -> Counter[int
     return merged(stored, live)
 
 
-def _numbers_of_object(obj: Model, hours: range, *, count: str) -> Counter[int]:
+def _numbers_of_object(obj: Model, hours: range, *, count: Count) -> Counter[int]:
     """Returns the views of an object, or those that reached a stage, by hour (since 1970).
 
     They are those of SQL's history, and those that are not in history yet.
@@ -210,7 +210,7 @@ def _numbers_of_object(obj: Model, hours: range, *, count: str) -> Counter[int]:
     else:
         stored_count = last_row.views if last_row else 0
         # Redis has no stages by hour, so the new ones are in the present hour.
-        live_count = reached(obj, FIELDS[count])
+        live_count = reached(obj, count)
         fresh = Counter({present_hour: live_count - stored_count})
     return stored + Counter({hour: number for hour, number in fresh.items() if hour in hours})
 
@@ -222,12 +222,12 @@ def _fresh_views(obj: Model, last_row: Any, *, present_hour: int) -> Counter[int
     each of the last hours, which may include views that are in history already: so the latest ones
     are taken, until they are as many as the total has risen since the last row.
     """
-    first = present_hour - keys.hour.ttl // keys.HOUR
+    first = present_hour - live_counters.HOURS_KEPT + 1
     if last_row:
         first = max(first, last_row.hour)
     hours = range(first, present_hour + 1)
     counts = fail_open(
-        counters.subject_hours, [0] * len(hours), hours, subject=subjects.subject_of(obj)
+        live_counters.subject_hours, [0] * len(hours), hours, subject=subjects.subject_of(obj)
     )
     # Without history, views from before these hours are in no hour: they were counted before
     # history was turned on.

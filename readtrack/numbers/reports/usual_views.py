@@ -15,6 +15,7 @@ from django.utils.timezone import get_default_timezone, override
 
 from readtrack import buckets
 from readtrack.numbers.options import numbers_options
+from readtrack.numbers.published import published_at
 from readtrack.numbers.sql import usual as usual_bands
 from readtrack.numbers.sql.peers import section_of
 from readtrack.numbers.sql.usual import (
@@ -27,7 +28,6 @@ from readtrack.numbers.sql.usual import (
     name_of,
     name_of_week,
 )
-from readtrack.published import published_at
 from readtrack.reports.counts import views
 from readtrack.subjects import (
     counted_subject_of,
@@ -104,10 +104,6 @@ class Rated:
             if band is not None and band.usual >= LEAST:
                 return Usual(since_publication, age, *band, section)
         return None
-
-    def bands_of(self, comparison: Usual, stored: StoredUsual) -> Bands:
-        """Returns the bands by age that it was compared with."""
-        return stored.bands[self.names[comparison.section]]
 
 
 def rated(objs: Iterable[Model]) -> dict[str, Rated]:

@@ -7,10 +7,11 @@ from typing import Any
 
 from django.db.models import Model
 
+from readtrack import buckets
 from readtrack.numbers.reports import people
 from readtrack.numbers.sql import history
 from readtrack.reports import counts
-from readtrack.store import scripts, uniques
+from readtrack.store import keys, scripts, uniques
 from readtrack.store.circuit import fail_open
 from readtrack.subjects import (
     AnyModel,
@@ -59,12 +60,37 @@ def _visitors_in_period(subjects: Sequence[str], period: people.Days) -> dict[st
     """Returns the visitors of each subject in the period, exact ones where they are known."""
     if not subjects:
         return {}
-    sets = fail_open(uniques.visitors_of_sets, None, subjects, period)
+    sets = fail_open(_visitors_by_daily_sets, None, subjects, period)
     if sets is not None:
         return sets
     numbers = people.visitors_in(subjects, period)
     exact_subjects = [subject for subject in subjects if uniques.strategy_of(subject).name == "set"]
     return {**numbers, **_of_whole_life(exact_subjects, period)}
+
+
+def _visitors_by_daily_sets(
+    subjects: Sequence[str], first_and_last: tuple[date, date]
+) -> dict[str, int] | None:
+    """Returns the exact number of visitors of each subject on these days, by its daily sets.
+
+    Returns None if the subjects have different strategies, or if theirs keeps no daily sets, or
+    none of days so long ago. Raises UniquesError if the sets of a subject have too many members,
+    and redis.RedisError.
+    """
+    strategies = {uniques.strategy_of(subject) for subject in subjects}
+    if len(strategies) != 1:
+        return None
+    known_days = strategies.pop().known_days()
+    first, last = first_and_last
+    if not known_days or first < known_days[0]:
+        return None
+    days = [day for day in known_days if first <= day <= last]
+    visitors_by_subject = {}
+    for subject in subjects:
+        visitors_by_subject[subject] = uniques.count_union(
+            keys.unique_day(buckets.day_bucket(day), subject) for day in days
+        )
+    return visitors_by_subject
 
 
 def _of_whole_life(subjects: Sequence[str], period: people.Days) -> dict[str, int]:

@@ -5,9 +5,9 @@ The same table has what categories, authors and ages gained; see `group_sums`.
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from django.db.models import Q, QuerySet, Subquery, Sum
+from django.db.models import Q, QuerySet, Sum
 
 from readtrack.numbers.models import BreakdownHistory
 from readtrack.numbers.sql.memberships import GROUPS
@@ -106,26 +106,17 @@ def add_sums(
                 fields[field] += int(count)
 
 
-class HoursOfValue(NamedTuple):
-    """What models gained together by one value, and when their gains of that kind began."""
-
-    gains: Counter[int]  # by hour (since 1970)
-    first_hour: int | None  # of the first gain by any value; None if `gains` is empty
-
-
-def hours_of_value(
+def gains_of_value(
     labels: Sequence[str], hash_kind: str, field: str, *, since: int, until: int
-) -> HoursOfValue:
-    """Returns what the models gained together by one value in each hour of a range.
+) -> Counter[int]:
+    """Returns what the models gained together by one value in each hour (since 1970) of a range.
 
     `until` is exclusive. Makes one query.
     """
-    of_kind = databases.rows(BreakdownHistory).filter(subject__in=labels, kind=hash_kind)
-    first_gain = of_kind.order_by("hour").values("hour")[:1]
-    rows = of_kind.filter(field=field, hour__gte=since, hour__lt=until)
+    rows = databases.rows(BreakdownHistory).filter(
+        subject__in=labels, kind=hash_kind, field=field, hour__gte=since, hour__lt=until
+    )
     gains: Counter[int] = Counter()
-    first_hour = None
-    for hour, count, first_hour_of_kind in rows.values_list("hour", "count", Subquery(first_gain)):
+    for hour, count in rows.values_list("hour", "count"):
         gains[hour] += count
-        first_hour = first_hour_of_kind
-    return HoursOfValue(gains, first_hour)
+    return gains

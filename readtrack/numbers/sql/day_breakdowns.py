@@ -19,12 +19,15 @@ from django.db.models import Value as Constant
 from readtrack.numbers.models import Breakdown, DayBreakdown
 from readtrack.numbers.sql import period_gains
 from readtrack.numbers.sql.breakdown_history import OTHER, Gains, add_sums
-from readtrack.sql import databases
+from readtrack.sql import databases, vendors
 from readtrack.store import scripts
 from readtrack.subjects import label_in
 
 VALUES = 50  # fields that one day keeps of an object and a kind of hash, beside "other"
 HASHES_AT_ONCE = 100  # hashes whose lighter fields one query deletes
+# The SQL expression for the field where subjects are given. No index has it, so databases without
+# statistics take the primary key, and do not read all other subjects with the value.
+NO_INDEX = "COALESCE(field, '')"
 KEYS = ("subject", "kind", "day", "field")  # the primary key of a row
 
 Gain = tuple[str, str, str]  # the subject as columns have it, the kind of a hash, and its field
@@ -37,6 +40,16 @@ class Days(NamedTuple):
     first: date
     last: date
 
+    @property
+    def number(self) -> int:
+        """How many days the period has."""
+        return (self.last - self.first).days + 1
+
+    @property
+    def condition(self) -> str:
+        """The SQL condition for the rows of these days."""
+        return f"day BETWEEN '{self.first.isoformat()}' AND '{self.last.isoformat()}'"
+
 
 class Value(NamedTuple):
     """A value of a dimension: the kind of its hashes (`views:country`), and its field in them."""
@@ -45,11 +58,11 @@ class Value(NamedTuple):
     field: str
 
 
-class DayGain(NamedTuple):
-    """What a subject (as columns have it) gained on a day by one value."""
+class PointGain(NamedTuple):
+    """What a subject (as columns have it) gained by one value in a point, which is some days."""
 
     subject: str
-    day: date
+    number: int  # of the point, from 0
     views: int
 
 
@@ -136,6 +149,20 @@ def gains(columns: Collection[str], kinds: Collection[str], periods: Sequence[Da
     return gains_of_periods
 
 
+def gains_of_each(
+    columns: Collection[str], kinds: Collection[str], periods: Sequence[Days]
+) -> list[Gains]:
+    """Returns what each of a few objects gained in each of these periods, by kind and column.
+
+    `columns` are the subjects as columns have them. Makes one query.
+    """
+    conditions = [Q(day__gte=days.first, day__lte=days.last) for days in periods]
+    gains_of_periods: list[Gains] = [defaultdict(Counter) for _ in periods]
+    rows = databases.rows(DayBreakdown).filter(subject__in=columns, kind__in=kinds)
+    add_sums(gains_of_periods, rows, label="subject", conditions=conditions)
+    return gains_of_periods
+
+
 def by_day(column: str, hash_kind: str, days: Days) -> dict[date, Counter[str]]:
     """Returns what an object gained on each of these days, by field. Makes one query.
 
@@ -158,43 +185,128 @@ def _label(labels: Collection[str]) -> Case:
     return Case(*is_label, output_field=CharField())
 
 
-def days_of_best(
-    columns: Sequence[str],
-    value: Value,
-    periods: Sequence[Days],
-    *,
-    limit: int,
-    by_growth: bool = False,
-) -> list[DayGain]:
-    """Returns the days of one value in the periods, of the subjects that had it most often.
+def gains_by_point(
+    columns: Sequence[str], value: Value, periods: Sequence[Days], *, starts: Sequence[date]
+) -> list[PointGain]:
+    """Returns what each of the subjects gained by the value in each point of the periods.
 
-    `columns` are the subjects as columns have them. `periods` are the period and
-    perhaps one before it. The subjects are at most `limit`: those with the most views in the period,
-    or `by_growth` those with the most views more than in the period before. Makes one query.
+    `columns` are the subjects as columns have them. `starts` are the first days of the points; days
+    before them are in the first point. A point without a gain is missing. Makes one query.
     """
     if not columns:
         return []
-    connection = databases.of(DayBreakdown)
     condition, subjects = period_gains.among(columns)
-    in_periods = " OR ".join("day BETWEEN %s AND %s" for _ in periods)
-    statement = databases.statement(
+    statement = _points_statement(NO_INDEX, periods, starts, condition=condition)
+    return _point_gains(statement, [*value, *subjects])
+
+
+def gains_of_best_by_point(
+    columns: Sequence[str] | None,
+    value: Value,
+    periods: Sequence[Days],
+    *,
+    starts: Sequence[date],
+    ranked_by: Mapping[Days, int],
+    limit: int,
+    labels: Sequence[str] = (),
+) -> list[PointGain]:
+    """Returns what the best of the subjects, `limit` at most, gained by the value in each point of
+    the periods.
+
+    `columns` are the subjects as columns have them; None are all of the models with the `labels`.
+    The best have the highest sum of their views on the days of `ranked_by`, each times the number
+    that these days have there, such as -1. `starts` are those of `gains_by_point`. Makes one query.
+    """
+    if not columns and not (columns is None and labels):
+        return []
+    weights = [f"WHEN {days.condition} THEN {weight}.0" for days, weight in ranked_by.items()]
+    condition, subjects = _among(columns, labels)
+    best = databases.statement(
         DayBreakdown,
-        "days_of_best",
-        count=connection.ops.quote_name("count"),
-        in_periods=in_periods,
+        "best_of_value",
+        count=databases.of(DayBreakdown).ops.quote_name("count"),
+        field="field" if columns is None else NO_INDEX,
+        days=_on_any_of([*ranked_by]),
         condition=condition,
-        weight_before="-1.0" if by_growth else "0.0",
+        weight=f"CASE {' '.join(weights)} END",
         limit=int(limit),
     )
-    ends: list[Any] = []
-    for days in periods:
-        ends += [connection.ops.adapt_datefield_value(day) for day in days]
-    first_day = ends[0]
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [*value, *ends, *value, *ends, *subjects, first_day])
+    statement = _points_statement("field", periods, starts, condition=f"subject IN ({best})")
+    return _point_gains(statement, [*value, *value, *subjects])
+
+
+def _among(columns: Sequence[str] | None, labels: Sequence[str]) -> tuple[str, Sequence[Any]]:
+    """Returns the SQL condition for the rows of these subjects, or of all of the models with these
+    labels, and its parameters.
+    """
+    if columns is not None:
+        return period_gains.among(columns)
+    condition = " OR ".join([period_gains.OF_LABEL] * len(labels))
+    return condition, [*map(period_gains.pattern, labels)]
+
+
+def _points_statement(
+    field: str, periods: Sequence[Days], starts: Sequence[date], *, condition: str
+) -> str:
+    """Returns the SQL statement for what subjects that meet the condition gained in each point.
+
+    Its parameters are a value, and those of the condition. `field` is the SQL expression for the
+    field.
+    """
+    return databases.statement(
+        DayBreakdown,
+        "gains_by_point",
+        point=vendors.number_of_part("day", [f"'{start.isoformat()}'" for start in starts]),
+        count=databases.of(DayBreakdown).ops.quote_name("count"),
+        field=field,
+        days=_on_any_of(periods),
+        condition=condition,
+    )
+
+
+def _on_any_of(periods: Sequence[Days]) -> str:
+    """Returns the SQL condition for the rows of the days of these periods."""
+    return " OR ".join(days.condition for days in periods)
+
+
+def _point_gains(statement: str, parameters: Sequence[Any]) -> list[PointGain]:
+    """Returns the rows that the statement finds."""
+    with databases.of(DayBreakdown).cursor() as cursor:
+        cursor.execute(statement, parameters)
         rows = cursor.fetchall()
-    # SQLite has no type for dates, and gives text.
-    return [DayGain(subject, date.fromisoformat(str(day)), views) for subject, day, views in rows]
+    return [PointGain(subject, number, int(views)) for subject, number, views in rows]
+
+
+def has_many(values: Sequence[Value], periods: Sequence[Days], *, many: int) -> bool:
+    """Returns True if these values have so many rows, of all objects, on the days of the periods.
+
+    Makes one query, which reads no more of them, and only in the index.
+    """
+    is_value = [Q(kind=value.kind, field=value.field) for value in values]
+    is_on_days = [Q(day__gte=days.first, day__lte=days.last) for days in periods]
+    rows = databases.rows(DayBreakdown).filter(reduce(or_, is_value), reduce(or_, is_on_days))
+    return rows.order_by().values("day")[:many].count() >= many
+
+
+def best_with_each(
+    labels: Sequence[str], values: Sequence[Value], days: Days, *, limit: int
+) -> list[str]:
+    """Returns the subjects (as columns have them) of the models that had views with each of the
+    values on the days, those with the most of the first value first, `limit` at most. Makes one
+    query.
+    """
+    of_models = [Q(subject__startswith=f"{label}:") for label in labels]
+    is_value = [Q(kind=value.kind, field=value.field) for value in values]
+    if not of_models:
+        return []
+    rows = databases.rows(DayBreakdown).filter(
+        reduce(or_, of_models), reduce(or_, is_value), day__gte=days.first, day__lte=days.last
+    )
+    subjects = rows.order_by().values("subject")
+    views_with_first = Sum("count", filter=is_value[0])
+    subjects = subjects.annotate(kinds=Count("kind", distinct=True), views=views_with_first)
+    best = subjects.filter(kinds=len(values)).order_by("-views", "subject")
+    return [*best.values_list("subject", flat=True)[:limit]]
 
 
 def views_with_values(

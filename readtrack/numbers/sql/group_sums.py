@@ -11,11 +11,14 @@ from datetime import date
 from functools import partial
 from typing import Any, Literal
 
-from django.db.models import IntegerField, QuerySet, Sum, Value
+from django.db.models import IntegerField, Q, QuerySet, Sum, Value
 
-from readtrack import buckets, local_time
+from readtrack import buckets
+from readtrack.numbers import local_time
 from readtrack.numbers.models import BreakdownHistory
+from readtrack.numbers.sql import history_marks
 from readtrack.numbers.sql.breakdown_history import MOST_GROUPS
+from readtrack.numbers.sql.history_marks import NO_MARKS, Marks
 from readtrack.numbers.sql.memberships import GROUPS, OTHER, Group
 from readtrack.sql import databases
 from readtrack.sql.epochs import lock_epoch
@@ -73,26 +76,42 @@ def newest_hour(label: str) -> int | None:
     return max(hours, default=None)
 
 
-def replace(label: str, sums: Mapping[HourName, int], *, hours: range, newest: int | None) -> bool:
+def replace(
+    label: str,
+    sums: Mapping[HourName, int],
+    *,
+    hours: range,
+    newest: int | None,
+    marks: Marks,
+) -> bool:
     """Stores the sums of a model in these hours in place of those that it had, and adds up the days
     anew.
 
-    `newest` is the `newest_hour` before the sums were read. If that has changed, because another
-    flush or an import came in between, nothing is stored: returns False.
+    `newest` is the `newest_hour` before the sums were read, and `marks` are those that the hours
+    had then. If the newest hour has changed, because another flush or an import came in between,
+    nothing is stored: returns False.
     """
-    write = partial(_replace, label, sums, hours=hours, newest=newest)
+    write = partial(_replace, label, sums, hours=hours, newest=newest, marks=marks)
     return databases.retried(databases.of(BreakdownHistory), write)
 
 
-def _replace(label: str, sums: Mapping[HourName, int], *, hours: range, newest: int | None) -> bool:
+def _replace(
+    label: str,
+    sums: Mapping[HourName, int],
+    *,
+    hours: range,
+    newest: int | None,
+    marks: Marks,
+) -> bool:
     with databases.own_transaction(databases.of(BreakdownHistory)):
         lock_epoch()
         if newest_hour(label) != newest:
             return False
         rows = databases.rows(BreakdownHistory).filter(subject=label)
-        rows.filter(kind__in=KINDS, hour__gte=hours.start, hour__lt=hours.stop).delete()
-        _insert(label, _with_others(sums))
-        days = local_time.local_days(
+        replaced = Q(kind__in=KINDS, hour__gte=hours.start, hour__lt=hours.stop)
+        rows.filter(replaced | Q(kind=history_marks.KIND)).delete()
+        _insert(label, _with_others(sums), marks)
+        days = buckets.local_days(
             buckets.hour_start(hours.start), buckets.hour_start(hours.stop - 1)
         )
         for day in days:
@@ -125,9 +144,10 @@ def _add_up(label: str, hours: range, *, of: Sequence[str], kinds: Sequence[str]
     _insert(label, _with_others(sums))
 
 
-def _insert(label: str, sums: Mapping[HourName, int]) -> None:
-    """Inserts rows for the sums, whose earlier rows are deleted."""
+def _insert(label: str, sums: Mapping[HourName, int], marks: Marks = NO_MARKS) -> None:
+    """Inserts rows for the sums and the marks, whose earlier rows are deleted."""
     rows = [(label, kind, hour, name, count) for (kind, hour, name), count in sums.items() if count]
+    rows += [(label, history_marks.KIND, hour, mark, 0) for hour, mark in marks.items()]
     # Not bulk_create, which takes a multiple of the time, while other flushes wait for the lock.
     databases.upsert(BreakdownHistory, ("subject", "kind", "hour", "field"), ("count",), rows=rows)
 
@@ -152,10 +172,11 @@ def forget(labels: Collection[str], *, since: int) -> None:
 
     The next full flush adds them up again. The caller has to lock the epoch.
     """
-    day = local_time.local_day(since)
+    day = buckets.local_day(since)
     rows = databases.rows(BreakdownHistory).filter(subject__in=labels)
     first_hour = local_time.first_hour_of(day)
-    rows.filter(kind__in=[*KINDS, *KINDS_OF_DAYS], hour__gte=first_hour).delete()
+    hours_and_days = Q(kind__in=[*KINDS, *KINDS_OF_DAYS], hour__gte=first_hour)
+    rows.filter(hours_and_days | Q(kind=history_marks.KIND)).delete()
     first_hour_of_month = local_time.first_hour_of(day.replace(day=1))
     rows.filter(kind__in=KINDS_OF_MONTHS, hour__gte=first_hour_of_month).delete()
 
@@ -218,13 +239,13 @@ def _whole_days(span: range) -> range:
     """
     if not span:
         return range(span.start, span.start)
-    first_day = local_time.local_day(span.start)
+    first_day = buckets.local_day(span.start)
     first_hour = local_time.first_hour_of(first_day)
     if first_hour < span.start:
         first_hour = local_time.first_hour_of(first_day + buckets.DAY)
     # The day of the hour after the range is the first one that is not whole, unless that hour is in
     # the future: then the day has no more than the range.
-    end_day = local_time.local_day(span.stop)
+    end_day = buckets.local_day(span.stop)
     if span.stop > buckets.hour_index(buckets.now()):
         end_day += buckets.DAY
     end_hour = local_time.first_hour_of(end_day)
@@ -237,9 +258,9 @@ def _whole_months(days: range) -> range:
     """Returns the hours of the whole months in a range of whole days, as `_whole_days` does it."""
     if not days:
         return range(days.start, days.start)
-    first_day = local_time.local_day(days.start)
+    first_day = buckets.local_day(days.start)
     first_month = first_day if first_day.day == 1 else local_time.month_after(first_day)
-    end_month = local_time.local_day(days.stop).replace(day=1)
+    end_month = buckets.local_day(days.stop).replace(day=1)
     if days.stop > buckets.hour_index(buckets.now()):
         end_month = local_time.month_after(end_month)
     if first_month >= end_month:

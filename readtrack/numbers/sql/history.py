@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.db.models import F, Max, QuerySet, Window
 from django.db.models.functions import RowNumber
 
-from readtrack.hits.stages import ENGAGED, READ, SEEN
+from readtrack.hits.stages import READS, STAGES
 from readtrack.numbers.models import History, ReaderHistory
 from readtrack.numbers.options import numbers_options
 from readtrack.sql import absent, databases, vendors
@@ -20,9 +20,6 @@ from readtrack.subjects import subject_column
 # The "hour" of the row that has what a subject had counted before its history began. No chart shows
 # it.
 BASELINE = 0
-# What history has of an object's views beside them: the stages of a view, by the field that counts
-# the stage in the hash `reading:…`.
-STAGES = dict(zip((SEEN, ENGAGED, READ), History.prefixes, strict=True))
 FOREVER = 2**31 - 1  # an hour that no row reaches
 
 
@@ -60,13 +57,13 @@ def of_stage(stage: str, subject: str) -> str:
 
 def of_reads(subject: str) -> str:
     """Returns the name under which history has the reads of the subject; see `of_stage`."""
-    return of_stage("reads", subject)
+    return of_stage(READS, subject)
 
 
 def subject_of(name: str) -> str:
     """Returns the subject of a name of history: `blog.post:42` of `reads:blog.post:42`."""
     stage, _, subject = name.partition(":")
-    return subject if stage in STAGES.values() else name
+    return subject if stage in STAGES else name
 
 
 def store(live: Mapping[str, RowCounts], *, hour: int) -> None:

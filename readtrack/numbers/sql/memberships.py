@@ -8,16 +8,10 @@ from typing import Any, Literal
 
 from django.db.models import Model
 
-from readtrack import buckets, local_time
-from readtrack.published import time_published
+from readtrack import buckets
+from readtrack.numbers.published import published_field, time_published
 from readtrack.sql import databases
-from readtrack.subjects import (
-    author_field,
-    news_links,
-    published_field,
-    subject_of_row,
-    subjects_by_model,
-)
+from readtrack.subjects import author_field, news_links, subject_of_row, subjects_by_model
 
 Group = Literal["section", "author", "age"]
 
@@ -46,7 +40,7 @@ class Membership:
             return self.sections or [NONE]
         if group == "author":
             return [self.author]
-        return [self._age(local_time.local_day(hour))]
+        return [self._age(buckets.local_day(hour))]
 
     def _age(self, day: date) -> str:
         """Returns the name of the group by age that the object is in on that day."""
@@ -165,4 +159,4 @@ def _day(value: Any) -> date | None:
     published = time_published(value)
     if published is None:
         return None
-    return local_time.local_day(buckets.hour_index(published))
+    return buckets.local_day(buckets.hour_index(published))

@@ -1,4 +1,4 @@
-"""The views of whole models that were seen, engaged and read, by the hour.
+"""The views of whole models that reached each stage, by the hour.
 
 The flush stores the views of whole models in history. These stages of the views of a model are
 added up here, from the history of its objects.
@@ -10,8 +10,9 @@ from datetime import datetime
 from django.db.models import Max, Min
 
 from readtrack import buckets
+from readtrack.hits.stages import STAGES
 from readtrack.numbers.models import History
-from readtrack.numbers.sql.history import BASELINE, STAGES, of_reads, of_stage, sums
+from readtrack.numbers.sql.history import BASELINE, of_reads, of_stage, sums
 from readtrack.numbers.sql.period_gains import (
     OF_LABEL,
     OF_OBJECTS,
@@ -31,7 +32,7 @@ QUARTER = 92 * 24  # hours of history that one transaction adds up at most
 STAGE_OF_ROW = " ".join(
     [
         "CASE",
-        *(f"WHEN subject LIKE '{stage}:%%' THEN '{stage}'" for stage in STAGES.values()),
+        *(f"WHEN subject LIKE '{stage}:%%' THEN '{stage}'" for stage in STAGES),
         "END",
     ]
 )
@@ -66,7 +67,7 @@ def _add_sums(label: str, *, until: int) -> bool:
         if first is None:
             return False
         end = min(until, first + QUARTER)
-        names = [of_stage(stage, label) for stage in STAGES.values()]
+        names = [of_stage(stage, label) for stage in STAGES]
         stored = sums(names, since=first, until=end)
         gains_by_name = _gains(label, since=first, until=end)
         rows = []
@@ -86,7 +87,7 @@ def _gains(label: str, *, since: int, until: int) -> dict[str, dict[int, int]]:
     """
     gains: dict[str, dict[int, int]] = {}
     parameters = []
-    for stage in STAGES.values():
+    for stage in STAGES:
         name = of_stage(stage, label)
         gains[name] = {}
         parameters.append(pattern(name))
@@ -98,7 +99,7 @@ def _gains(label: str, *, since: int, until: int) -> dict[str, dict[int, int]]:
         subject=STAGE_OF_ROW,
         slot="hour",
     )
-    for stage, hour, views, _visitors in rows_of(statement, parameters):
+    for stage, hour, views in rows_of(statement, parameters):
         gains[of_stage(stage, label)][int(hour)] = int(views)
     return gains
 

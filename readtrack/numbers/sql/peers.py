@@ -13,18 +13,14 @@ from django.conf import settings
 from django.db.models import DateTimeField, ForeignKey, Model
 from django.utils import timezone
 
-from readtrack import buckets, local_time
+from readtrack import buckets
+from readtrack.numbers import local_time
+from readtrack.numbers.published import published_field, time_published
 from readtrack.numbers.sql import thinning
+from readtrack.numbers.sql.gained import BOUNDS_OF_AGE, NUMBERS_OF_AGE, WINDOWS, name_of_gains
 from readtrack.numbers.sql.usual import AGES, Band, Bands, absolute_views, band_of, name_of
-from readtrack.published import time_published
 from readtrack.sql import databases
-from readtrack.subjects import (
-    label_of,
-    news_links,
-    published_field,
-    subject_column,
-    subject_of_row,
-)
+from readtrack.subjects import label_of, news_links, subject_column, subject_of_row
 
 PEERS = 100  # objects that one is compared with, at most
 FEWEST = 10  # and at least
@@ -53,6 +49,8 @@ class Peer(NamedTuple):
 
 
 Peers = Mapping[int, Sequence[Peer]]  # by age
+# What `_hours_of_bounds` returns, by the hour of publication and the age.
+HoursOfBounds = Mapping[tuple[int, int], Mapping[int, Mapping[int, float]]]
 
 
 def section_field(model: type[Model]) -> Any:
@@ -85,14 +83,15 @@ def bands_by_age(model: type[Model], *, since: int, at: datetime) -> dict[str, B
     if published_field(model) is None:
         return {}
     candidates = dict(_candidates(model, since=buckets.hour_start(since), at=at))
-    peers = {name_of(label_of(model)): _last(candidates)}
+    label = label_of(model)
+    peers = {"": _last(candidates)}
     for section in _largest_sections(candidates):
         of_section = {
             age: [peer for peer in rows if peer.section == section]
             for age, rows in candidates.items()
         }
-        peers[name_of(label_of(model), section)] = _last(of_section)
-    return _bands(peers, kept_since=thinning.first_whole_hour(at=at))
+        peers[section] = _last(of_section)
+    return _bands(label, peers, kept_since=thinning.first_whole_hour(at=at))
 
 
 def _candidates(
@@ -164,25 +163,119 @@ def _last(candidates: Peers) -> dict[int, Sequence[Peer]]:
     return {age: rows[:PEERS] for age, rows in candidates.items() if len(rows) >= FEWEST}
 
 
-def _bands(peers: Mapping[str, Peers], *, kept_since: int) -> dict[str, Bands]:
-    """Returns the bands by name. `kept_since` is the first hour from which on history has hours."""
-    weights: dict[tuple[str, int], Mapping[int, float]] = {}  # by subject and hour
-    asked: set[tuple[str, int]] = set()
+def _bands(label: str, peers: Mapping[str, Peers], *, kept_since: int) -> dict[str, Bands]:
+    """Returns the bands by name. `peers` are those of the model, and of its sections by subject.
+
+    `kept_since` is the first hour from which on history has hours.
+    """
+    weights = _weights_of_peers(peers, kept_since=kept_since)
+    hours_of_bounds = _hours_of_bounds_of_peers(peers, kept_since=kept_since)
+    absolute = absolute_views(_asked(peers, weights, hours_of_bounds))
+    bands: defaultdict[str, dict[int, Band]] = defaultdict(dict)
+    for section, by_age in peers.items():
+        for age, rows in by_age.items():
+            views = [*_views(rows, age, weights=weights, absolute=absolute)]
+            if len(views) >= FEWEST:
+                bands[name_of(label, section)][age] = band_of(views)
+            gains_by_window = _gains(
+                rows,
+                age,
+                hours_of_bounds=hours_of_bounds,
+                kept_since=kept_since,
+                absolute=absolute,
+            )
+            for number, gains in gains_by_window.items():
+                if len(gains) >= FEWEST:
+                    bands[name_of_gains(label, section)][number] = band_of(gains)
+    return dict(bands)
+
+
+def _weights_of_peers(
+    peers: Mapping[str, Peers], *, kept_since: int
+) -> dict[tuple[str, int], Mapping[int, float]]:
+    """Returns the `_weights` of the hours at which peers had the ages, by subject and hour."""
+    weights: dict[tuple[str, int], Mapping[int, float]] = {}
     for by_age in peers.values():
         for age, rows in by_age.items():
             for peer in rows:
                 hour = peer.hour_at(age)
                 weights[peer.subject, hour] = _weights(hour, age=age, kept_since=kept_since)
-                asked.update((peer.subject, bound) for bound in weights[peer.subject, hour])
-                asked.add((peer.subject, peer.first_hour))
-    absolute = absolute_views(asked)
-    bands: defaultdict[str, dict[int, Band]] = defaultdict(dict)
-    for name, by_age in peers.items():
+    return weights
+
+
+def _hours_of_bounds_of_peers(peers: Mapping[str, Peers], *, kept_since: int) -> HoursOfBounds:
+    """Returns the `_hours_of_bounds` of all peers: once for those that were published in the same
+    hour, and for those of a section that are peers of the model, too.
+    """
+    hours_of_bounds: dict[tuple[int, int], Mapping[int, Mapping[int, float]]] = {}
+    for by_age in peers.values():
         for age, rows in by_age.items():
-            numbers = [*_views(rows, age, weights=weights, absolute=absolute)]
-            if len(numbers) >= FEWEST:
-                bands[name][age] = band_of(numbers)
-    return dict(bands)
+            for first_hour in {peer.first_hour for peer in rows}:
+                if (first_hour, age) not in hours_of_bounds:
+                    hours = _hours_of_bounds(first_hour, age, kept_since=kept_since)
+                    hours_of_bounds[first_hour, age] = hours
+    return hours_of_bounds
+
+
+def _asked(
+    peers: Mapping[str, Peers],
+    weights: Mapping[tuple[str, int], Mapping[int, float]],
+    hours_of_bounds: HoursOfBounds,
+) -> set[tuple[str, int]]:
+    """Returns the subjects and hours of which absolute views are needed."""
+    asked = {(subject, bound) for (subject, _), hours in weights.items() for bound in hours}
+    for by_age in peers.values():
+        for age, rows in by_age.items():
+            for peer in rows:
+                first_hour = peer.first_hour
+                asked.add((peer.subject, first_hour))
+                for hours in hours_of_bounds[first_hour, age].values():
+                    asked.update((peer.subject, hour) for hour in hours)
+    return asked
+
+
+def _hours_of_bounds(
+    first_hour: int, age: int, *, kept_since: int
+) -> dict[int, Mapping[int, float]]:
+    """Returns the hours, with their weights, whose absolute views are those of an object at each
+    bound of the windows of the age. `first_hour` is that of its publication.
+    """
+    hours: dict[int, Mapping[int, float]] = {}
+    for bound in BOUNDS_OF_AGE[age]:
+        if bound == 0:
+            hours[bound] = {first_hour: 1.0}
+        else:
+            hours[bound] = _weights(first_hour + bound, age=bound, kept_since=kept_since)
+    return hours
+
+
+def _gains(
+    rows: Iterable[Peer],
+    age: int,
+    *,
+    hours_of_bounds: HoursOfBounds,
+    kept_since: int,
+    absolute: Mapping[tuple[str, int], int],
+) -> Mapping[int, Sequence[float]]:
+    """Returns what the peers gained in each of the windows of the age, by the window's number.
+
+    Peers that nobody has ever viewed are left out: they may be drafts.
+    """
+    gains: defaultdict[int, list[float]] = defaultdict(list)
+    for peer in rows:
+        first_hour = peer.first_hour
+        if (peer.subject, first_hour) not in absolute:
+            continue
+        views = {}
+        for bound, hours in hours_of_bounds[first_hour, age].items():
+            parts = [share * absolute[peer.subject, hour] for hour, share in hours.items()]
+            views[bound] = sum(parts)
+        for number in NUMBERS_OF_AGE[age]:
+            window = WINDOWS[number]
+            if first_hour + window.since >= kept_since or window.is_known_by_day:
+                # Below zero after a reset.
+                gains[number].append(max(0.0, views[window.until] - views[window.since]))
+    return gains
 
 
 def _weights(hour: int, *, age: int, kept_since: int) -> Mapping[int, float]:
@@ -195,7 +288,7 @@ def _weights(hour: int, *, age: int, kept_since: int) -> Mapping[int, float]:
         return {hour: 1.0}
     if age < 24:
         return {}
-    day = local_time.local_day(hour)
+    day = buckets.local_day(hour)
     first = local_time.first_hour_of(day)
     end = local_time.first_hour_of(day + buckets.DAY)
     share = (hour - first) / (end - first)

@@ -1,4 +1,4 @@
-"""Views and new visitors that subjects gained in a range of hours."""
+"""Views that subjects gained in a range of hours."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 from readtrack.numbers.models import History
 from readtrack.numbers.sql.history import BASELINE
 from readtrack.sql import databases, vendors
-from readtrack.sql.row_counts import RowCounts
 from readtrack.store import scripts
 
 # The SQL condition for rows of objects. It leaves out the rows of a whole model in a partition,
@@ -23,20 +22,20 @@ def pattern(label: str) -> str:
     return f"{label.replace('_', '!_')}:%"  # an underscore stands for any character
 
 
-def gains(columns: Collection[str], *, since: int, until: int) -> dict[str, RowCounts]:
-    """Returns the views and new visitors of the subjects in these hours, by subject.
+def gains(columns: Collection[str], *, since: int, until: int) -> dict[str, int]:
+    """Returns the views of the subjects in these hours, by subject.
 
     `columns` are the subjects as columns have them, which are also the keys of the result. A
     subject without a row in these hours is left out. Hours are since 1970, `until` is exclusive.
     """
-    by_column: dict[str, RowCounts] = {}
+    by_column: dict[str, int] = {}
     if since >= until:
         return by_column
     for portion in scripts.sliced([*columns]):
         condition, parameters = among(portion)
         statement = gains_statement(condition, since=since, until=until)
-        for column, _, views, visitors in rows_of(statement, parameters):
-            by_column[column] = RowCounts(int(views), int(visitors))
+        for column, _, views in rows_of(statement, parameters):
+            by_column[column] = int(views)
     return by_column
 
 

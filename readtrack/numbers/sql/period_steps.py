@@ -5,9 +5,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from readtrack.hits.stages import STAGES
 from readtrack.models import Reset
 from readtrack.numbers.models import History
-from readtrack.numbers.sql.history import BASELINE, STAGES
+from readtrack.numbers.sql import first_hours
+from readtrack.numbers.sql.first_hours import NO_HOURS_ASKED, AskedHours, FirstHours
+from readtrack.numbers.sql.history import BASELINE
 from readtrack.numbers.sql.period_gains import among, rows_of
 from readtrack.sql import databases, vendors
 from readtrack.store import scripts
@@ -18,6 +21,7 @@ AT_ONCE = 10_000  # subjects in one query
 DENSE = 12
 # From this average length of the periods (hours) PostgreSQL looks up rows by the index.
 HOURS_BY_INDEX = 12
+NO_SUBJECT = ""  # stands in the rows with first hours
 
 
 # The views of a subject in each period, by the number of the period. Periods are numbered from 0. A
@@ -34,6 +38,25 @@ def steps(
 ) -> dict[str, Steps]:
     """Returns the steps of each subject, with one query for each AT_ONCE subjects.
 
+    See `steps_and_first_hours`.
+    """
+    by_subject, _first_hours = steps_and_first_hours(
+        columns, starts, until=until, only_periods=only_periods
+    )
+    return by_subject
+
+
+def steps_and_first_hours(
+    columns: Sequence[str],
+    starts: Sequence[int],
+    *,
+    until: int,
+    only_periods: Sequence[int] | None = None,
+    asked_hours: AskedHours = NO_HOURS_ASKED,
+) -> tuple[dict[str, Steps], FirstHours]:
+    """Returns the steps of each subject, with one query for each AT_ONCE subjects, and the first
+    hours that are asked for. Without a subject nothing is asked.
+
     `columns` are the subjects as columns have them, which are also the keys of the result. The
     query is quicker if the most viewed subjects come first. `starts` are the first hours of the
     periods (since 1970); the last period ends before `until`.
@@ -43,12 +66,20 @@ def steps(
     are left out.
     """
     by_subject: dict[str, Steps] = {column: {} for column in columns}
+    hours_statement, parameters_of_hours = first_hours.statement_of(
+        asked_hours, columns=f"'{NO_SUBJECT}', {{place}}, {{hour}}"
+    )
+    found_hours: list[tuple[int, Any]] = []
     for portion in scripts.sliced(columns, AT_ONCE):
         condition, parameters = among(portion)
         statement = _statement(starts, until=until, only_periods=only_periods, condition=condition)
-        for column, highest_counts in _highest(statement, parameters):
-            _add_steps(by_subject[column], highest_counts)
-    return by_subject
+        statement = f"{statement}\n{hours_statement}"
+        for column, rows in _highest(statement, [*parameters, *parameters_of_hours]):
+            if column == NO_SUBJECT:
+                found_hours += rows
+            else:
+                _add_steps(by_subject[column], rows)
+    return by_subject, first_hours.from_rows(asked_hours, found_hours)
 
 
 def _statement(
@@ -72,7 +103,7 @@ def _statement(
     expressions["periods"] = ", ".join(map(str, periods))
     expressions["ends"] = ", ".join(str(ends_of_periods[period]) for period in periods)
     expressions["resets"] = Reset._meta.db_table
-    prefixes = [f"'{stage}:' || subject" for stage in STAGES.values()]
+    prefixes = [f"'{stage}:' || subject" for stage in STAGES]
     expressions["names"] = ", ".join(["subject", *prefixes])
     if only_periods is not None:
         return databases.statement(History, "steps_of_some", **expressions)

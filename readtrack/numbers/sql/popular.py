@@ -26,6 +26,7 @@ from django.db.models.functions import Cast, Coalesce, Concat
 
 from readtrack import buckets
 from readtrack.numbers.models import History, Popular
+from readtrack.numbers.sql import stored_views
 from readtrack.numbers.sql.history import BASELINE, of_reads, of_stage
 from readtrack.numbers.sql.period_gains import (
     OF_LABEL,
@@ -37,7 +38,6 @@ from readtrack.numbers.sql.period_gains import (
 from readtrack.sql import absent, databases, row_counts, vendors
 from readtrack.sql.epochs import lock_epoch
 from readtrack.sql.faults import Faults
-from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import counted_models, label_of
 
 DAYS = (1, 7, 30, 90)  # the numbers of days that have a list
@@ -96,26 +96,24 @@ def renew(*, at: datetime, faults: Faults) -> None:
         best = _best(days, since=since, until=until, faults=faults)
         if not best and days != EVER and not has_lists:
             return  # nothing was viewed, so the shorter lists would be empty as well
-        rows = [
-            Popular(subject=subject, days=days, since=since, until=until, views=counts.views)
-            for subject, counts in best
-        ]
+        rows = [(subject, days, views, since, until) for subject, views in best]
         databases.retried(databases.of(Popular), partial(_replace, days, rows))
 
 
-def _replace(days: int, rows: Sequence[Popular]) -> None:
-    """Replaces the list of so many days by these rows."""
+def _replace(days: int, rows: Sequence[tuple[str, int, int, int, int]]) -> None:
+    """Replaces the list of so many days by these rows: subject, days, views, since and until."""
     with databases.own_transaction(databases.of(Popular)):
         lock_epoch()  # because another flush may do the same
         databases.rows(Popular).filter(days=days).delete()
-        databases.rows(Popular).bulk_create(rows)
+        # Not bulk_create, which takes a multiple of the time.
+        databases.upsert(Popular, ("subject", "days"), ("views", "since", "until"), rows=rows)
 
 
-def _best(days: int, *, since: int, until: int, faults: Faults) -> list[tuple[str, RowCounts]]:
-    """Returns the subjects for the list of so many days, and their counts in these hours."""
+def _best(days: int, *, since: int, until: int, faults: Faults) -> list[tuple[str, int]]:
+    """Returns the subjects for the list of so many days, and their views in these hours."""
     models = counted_models()
     if days == EVER:
-        best: list[tuple[str, RowCounts]] = []
+        best: list[tuple[str, int]] = []
         for model in models:
             best += faults.attempt(label_of(model), partial(_highest, model), [])
         return best
@@ -125,17 +123,16 @@ def _best(days: int, *, since: int, until: int, faults: Faults) -> list[tuple[st
     return most(labels, since=since, until=until)
 
 
-def _highest(model: type[Model]) -> list[tuple[str, RowCounts]]:
-    """Returns the most viewed subjects of the model."""
+def _highest(model: type[Model]) -> list[tuple[str, int]]:
+    """Returns the most viewed subjects of the model, and their views."""
     with databases.site_transaction(databases.of(row_counts.table_of(model))):
-        return row_counts.highest(model, LISTED)
+        return stored_views.highest(model, LISTED)
 
 
 def most(
     labels: Sequence[str], *, since: int, until: int, rows: "Sequence[QuerySet[Any]]" = ()
-) -> list[tuple[str, RowCounts]]:
-    """Returns the LISTED subjects of each model with most views in these hours, with their counts in
-    these hours.
+) -> list[tuple[str, int]]:
+    """Returns the LISTED subjects of each model with most views in these hours, with these views.
 
     Hours are since 1970, `until` is exclusive. `labels` are labels of models, or `of_reads` of
     them. It reads all history of these hours. `rows` may have a queryset for each label: if
@@ -158,10 +155,7 @@ def most(
         parameters.append(pattern_of_label)
     gains = gains_statement(condition, since=since, until=until)
     statement = f"WITH gains AS ({gains}) {' UNION '.join(selects)}"
-    return [
-        (subject, RowCounts(int(views), int(visitors)))
-        for subject, _, views, visitors in rows_of(statement, parameters)
-    ]
+    return [(subject, int(views)) for subject, _, views in rows_of(statement, parameters)]
 
 
 def _can_join(rows: "Sequence[QuerySet[Any]]") -> bool:

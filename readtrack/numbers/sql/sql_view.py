@@ -8,8 +8,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.timezone import get_default_timezone
 
 from readtrack import buckets
+from readtrack.hits.stages import STAGES
 from readtrack.numbers.models import DayVisitors, History
-from readtrack.numbers.sql import history
 from readtrack.sql import vendors
 
 VIEW = "readtrack_daily"
@@ -31,7 +31,9 @@ def create_view(connection: BaseDatabaseWrapper) -> None:
         view=VIEW,
         table=quote(History._meta.db_table),
         people=quote(DayVisitors._meta.db_table),
-        reads=quote("reads"),  # a reserved word of MySQL
+        # In quotes, because "reads" is a reserved word of MySQL.
+        stages=", ".join(f"daily.{quote(stage)}" for stage in STAGES),
+        sums_of_stages=", ".join(f"{_sum_of(stage, vendor)} AS {quote(stage)}" for stage in STAGES),
         stage=_case("'{stage}'", otherwise="''"),
         subject=_case("SUBSTR(subject, {start})", otherwise="subject"),
         day=day,
@@ -44,12 +46,18 @@ def create_view(connection: BaseDatabaseWrapper) -> None:
         cursor.execute(statement)
 
 
+def _sum_of(stage: str, vendor: vendors.Vendor) -> str:
+    """Returns the SQL expression for the views of a day that reached a stage."""
+    views = f"CASE WHEN stage = '{stage}' THEN views ELSE 0 END"
+    return f"CAST(SUM({views}) AS {vendor.big_integer})"
+
+
 def _case(value: str, *, otherwise: str) -> str:
     """Returns the SQL expression for a value of a row that has a stage of views, as "reads:" says
     at the beginning of its subject, and for a value of any other row.
     """
     whens = []
-    for stage in history.STAGES.values():
+    for stage in STAGES:
         value_of_stage = value.format(stage=stage, start=len(stage) + 2)
         whens.append(f"WHEN subject LIKE '{stage}:%' THEN {value_of_stage}")
     return f"CASE {' '.join(whens)} ELSE {otherwise} END"

@@ -8,7 +8,8 @@ from typing import Any
 
 from django.db.models import QuerySet, Sum
 
-from readtrack import buckets, local_time
+from readtrack import buckets
+from readtrack.numbers import local_time
 from readtrack.numbers.models import BreakdownHistory, History, ReaderHistory
 from readtrack.numbers.options import numbers_options
 from readtrack.numbers.sql import day_breakdowns, day_visitors, history_months
@@ -26,17 +27,16 @@ def thin(*, at: datetime) -> int:
     """Leaves one row a day after the days of NUMBERS, and no row after its years. Returns how many
     rows it deleted.
     """
-    years = numbers_options().years
     deleted = 0
-    if years:
-        oldest = at - timedelta(days=365.25 * years)
+    oldest = oldest_kept(at=at)
+    if oldest is not None:
         deleted += _forget(before=buckets.hour_index(oldest))
-        oldest_day = local_time.local_day(buckets.hour_index(oldest))
+        oldest_day = buckets.local_day(buckets.hour_index(oldest))
         deleted += day_visitors.delete_before(oldest_day)
         deleted += day_breakdowns.delete_before(oldest_day)
     end = at - timedelta(days=_whole_days())
     # The first hour of each day.
-    days = [local_time.first_hour_of(day) for day in local_time.local_days(end - DAYS_AGAIN, end)]
+    days = [local_time.first_hour_of(day) for day in buckets.local_days(end - DAYS_AGAIN, end)]
     for model in (History, ReaderHistory, BreakdownHistory):
         rows = databases.rows(model)
         if not rows.filter(hour__gte=days[0], hour__lt=days[-1]).exists():
@@ -50,10 +50,18 @@ def thin(*, at: datetime) -> int:
     return deleted
 
 
+def oldest_kept(*, at: datetime) -> datetime | None:
+    """Returns the time before which history is deleted, by the years of NUMBERS; None if all is
+    kept.
+    """
+    years = numbers_options().years
+    return at - timedelta(days=365.25 * years) if years else None
+
+
 def first_whole_hour(*, at: datetime) -> int:
     """Returns the first hour (since 1970) of the days that are not thinned."""
     end = at - timedelta(days=_whole_days())
-    return local_time.first_hour_of(local_time.local_day(buckets.hour_index(end)))
+    return local_time.first_hour_of(buckets.local_day(buckets.hour_index(end)))
 
 
 def _whole_days() -> int:

@@ -7,8 +7,10 @@ are left out. What remains, the middle half, has a lowest number, a mean and a h
 
 import json
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -25,6 +27,16 @@ from readtrack.subjects import subject_column
 AGES = (1, 2, 3, 6, 12, 24, 36, 48, 72, 120, 168, 336, 720, 1440, 2160, 4320, 8760)
 HOURS_OF_WEEK = 7 * 24
 DIGITS = 2  # behind the decimal point of a stored number
+# Hours between two lookups of a subject's history, at most, for which all rows between them are read
+# instead: they are next to each other.
+HOURS_APART = 12
+
+
+class Ends(NamedTuple):
+    """The ends of what is usual, as pages show them."""
+
+    low: int
+    high: int
 
 
 class Band(NamedTuple):
@@ -34,10 +46,16 @@ class Band(NamedTuple):
     usual: float
     high: float
 
+    @property
+    def ends(self) -> Ends:
+        """The ends of that half, as pages show them."""
+        return Ends(round(self.low), round(self.high))
+
 
 NOTHING = Band(0, 0, 0)
 #: Bands by age (hours), or by slot of the week: 0 to 167 for the hours from Monday on, in
-#: TIME_ZONE, and from HOURS_OF_WEEK on for the days. What too few numbers are known of is missing.
+#: TIME_ZONE, and from HOURS_OF_WEEK on for the days; or by the number of a window of age
+#: (gained.py). What too few numbers are known of is missing.
 Bands = Mapping[int, Band]
 
 
@@ -79,12 +97,36 @@ def name_of_week(label: str = "") -> str:
     return subject_column(f"week:{label}")
 
 
-def replace(bands_by_name: Mapping[str, Bands], *, hour: int) -> None:
-    """Stores these bands, as of that hour (since 1970), in the place of all earlier ones."""
+def name_of_past(label: str = "") -> str:
+    """Returns the name of the past views of a model; "" for the whole site."""
+    return subject_column(f"past:{label}")
+
+
+class Past(NamedTuple):
+    """The views of a model, or of the whole site, in each hour of some whole days."""
+
+    first_hour: int  # since 1970
+    views: Sequence[int]
+
+    def of(self, hours: range) -> Sequence[int]:
+        """Returns the views in these hours (since 1970); none unless all of them are known."""
+        if hours.start < self.first_hour or hours.stop > self.first_hour + len(self.views):
+            return []
+        return self.views[hours.start - self.first_hour : hours.stop - self.first_hour]
+
+
+def replace(
+    bands_by_name: Mapping[str, Bands], past_by_name: Mapping[str, Past] | None = None, *, hour: int
+) -> None:
+    """Stores these bands and past views, as of that hour (since 1970), in the place of all earlier
+    ones.
+    """
     rows = []
     for name, bands in bands_by_name.items():
         if bands:
             rows.append(Usual(subject=name, hour=hour, bands=_as_text(name, bands)))
+    for name, past in (past_by_name or {}).items():
+        rows.append(Usual(subject=name, hour=hour, bands=_past_as_text(name, past)))
     databases.retried(databases.of(Usual), partial(_replace, rows))
 
 
@@ -111,29 +153,42 @@ def _as_text(name: str, bands: Bands) -> str:
     return json.dumps([name, rounded], separators=(",", ":"))
 
 
-def _out_of_text(text: str) -> tuple[str, Bands]:
-    """Returns the name and the bands that `_as_text` has written."""
-    name, bands = json.loads(text)
-    return name, {int(slot): Band(*numbers) for slot, numbers in bands.items()}
+def _past_as_text(name: str, past: Past) -> str:
+    """Returns a name and past views as text."""
+    return json.dumps([name, past._asdict()], separators=(",", ":"))
+
+
+def _out_of_text(text: str) -> tuple[str, Bands | Past]:
+    """Returns the name, and the bands or the past views, that were written as text."""
+    name, content = json.loads(text)
+    if "first_hour" in content:
+        return name, Past(**content)
+    return name, {int(slot): Band(*numbers) for slot, numbers in content.items()}
 
 
 class AskedUsual(NamedTuple):
-    """What is asked for: bands by their names, and views before an hour by subject (as columns have
-    it).
+    """What is asked for: bands and past views by their names, and views before an hour by subject (as
+    columns have it): that of its publication, and that with which the day before the present hour
+    begins.
     """
 
     names: Collection[str] = ()
     hours: Mapping[str, int] = {}
+    hours_of_day: Mapping[str, int] = {}
 
 
 NOTHING_ASKED = AskedUsual()
 
 
 class StoredUsual(NamedTuple):
-    """What SQL has of it: bands by name, and views by subject. What is 0 or unknown is missing."""
+    """What SQL has of it: bands and past views by name, and views by subject. What is 0 or unknown is
+    missing.
+    """
 
     bands: Mapping[str, Bands] = {}
     views_before: Mapping[str, int] = {}
+    views_before_day: Mapping[str, int] = {}
+    past: Mapping[str, Past] = {}
 
 
 class Kinds(NamedTuple):
@@ -141,13 +196,14 @@ class Kinds(NamedTuple):
 
     bands: int
     views: int
+    views_before_day: int
 
 
 def statement_of(asked: AskedUsual, *, kinds: Kinds) -> tuple[str, list[Any]]:
     """Returns the SQL statement for what is asked, and its parameters, for a UNION with other rows.
 
-    The columns are those of `day_visitors.statement_of`: a name is a text of `_as_text` or a
-    subject, a number its views; the other columns are NULL. It is "" if nothing is asked for.
+    The columns are those of `day_visitors.statement_of`: a name is a text of bands or of
+    past views, or a subject, a number its views; the other columns are NULL. It is "" if nothing is asked for.
     """
     selects = []
     parameters: list[Any] = []
@@ -164,10 +220,13 @@ def statement_of(asked: AskedUsual, *, kinds: Kinds) -> tuple[str, list[Any]]:
             f" NULL AS item_sketch, NULL AS item_length FROM ({select}) AS usual"
         )
         parameters += parameters_of_select
-    if asked.hours:
-        statement, parameters_of_statement = _absolute([*asked.hours.items()])
+    asked_hours = {kinds.views: asked.hours, kinds.views_before_day: asked.hours_of_day}
+    for kind, hours in asked_hours.items():
+        if not hours:
+            continue
+        statement, parameters_of_statement = _absolute([*hours.items()])
         selects.append(
-            f"SELECT {kinds.views}, NULL, subject, COALESCE(views, 0), NULL, NULL"  # noqa: S608 - a file
+            f"SELECT {kind}, NULL, subject, COALESCE(views, 0), NULL, NULL"  # noqa: S608 - a file
             f" FROM ({statement}) AS absolute"
         )
         parameters += parameters_of_statement
@@ -176,7 +235,7 @@ def statement_of(asked: AskedUsual, *, kinds: Kinds) -> tuple[str, list[Any]]:
 
 def stored(asked: AskedUsual) -> StoredUsual:
     """Returns what is asked for. Makes one query, none if nothing is asked for."""
-    kinds = Kinds(0, 1)
+    kinds = Kinds(0, 1, 2)
     statement, parameters = statement_of(asked, kinds=kinds)
     if not statement:
         return StoredUsual()
@@ -190,13 +249,27 @@ def from_rows(rows: Iterable[tuple[int, str, int]], *, kinds: Kinds) -> StoredUs
     """Returns what the rows of `statement_of` say. A row here has a kind, a name and a number."""
     bands: dict[str, Bands] = {}
     views: dict[str, int] = {}
+    views_before_day: dict[str, int] = {}
+    past: dict[str, Past] = {}
     for kind, name, number in rows:
         if kind == kinds.bands:
-            name_of_bands, bands_of_name = _out_of_text(name)
-            bands[name_of_bands] = bands_of_name
+            stored_name, content = _out_of_text(name)
+            if isinstance(content, Past):
+                past[stored_name] = content
+            else:
+                bands[stored_name] = content
         elif kind == kinds.views:
             views[name] = int(number)
-    return StoredUsual(bands, views)
+        elif kind == kinds.views_before_day:
+            views_before_day[name] = int(number)
+    return StoredUsual(bands, views, views_before_day, past)
+
+
+class Span(NamedTuple):
+    """Hours (since 1970) of a subject, in ascending order, that are read together."""
+
+    subject: str
+    hours: Sequence[int]
 
 
 def absolute_views(pairs: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
@@ -205,14 +278,47 @@ def absolute_views(pairs: Collection[tuple[str, int]]) -> dict[tuple[str, int], 
     A subject that history has no row of is left out. Subjects are as columns have them.
     """
     views_by_pair: dict[tuple[str, int], int] = {}
-    # Sorted, because neighbours of an index are on one page.
-    for portion in scripts.sliced(sorted(pairs)):
-        statement, parameters = _absolute(portion)
-        with databases.of(History).cursor() as cursor:
-            cursor.execute(statement, parameters)
-            for subject, hour, views in cursor.fetchall():
-                views_by_pair[subject, hour] = int(views or 0)
+    for portion in scripts.sliced([*_spans(pairs)]):
+        for span, rows in zip(portion, _rows_of_spans(portion), strict=True):
+            if not rows:
+                continue
+            hours_of_rows = [hour for hour, _views in rows]
+            for hour in span.hours:
+                _, views = rows[bisect_left(hours_of_rows, hour) - 1]
+                views_by_pair[span.subject, hour] = views
     return views_by_pair
+
+
+def _spans(pairs: Iterable[tuple[str, int]]) -> Iterator[Span]:
+    """Yields the spans that the pairs of a subject and an hour make up, in the order of the index."""
+    for subject, pairs_of_subject in groupby(sorted(pairs), key=itemgetter(0)):
+        hours: list[int] = []
+        for _, hour in pairs_of_subject:
+            if hours and hour - hours[-1] > HOURS_APART:
+                yield Span(subject, hours)
+                hours = []
+            hours.append(hour)
+        yield Span(subject, hours)
+
+
+def _rows_of_spans(spans: Sequence[Span]) -> Sequence[Sequence[tuple[int, int]]]:
+    """Returns the rows of each span, by hour: an hour, and the absolute views at its end. The first
+    one has those before the span. A subject without history has none.
+    """
+    row = vendors.vendor_of(databases.of(History)).row
+    values = []
+    for number, span in enumerate(spans):
+        since = min(int(span.hours[0]), FOREVER)
+        until = min(int(span.hours[-1]), FOREVER)
+        values.append(row % f"{number}, %s, {since}, {until}")
+    statement = databases.statement(History, "views_in_spans", spans=", ".join(values))
+    rows: list[list[tuple[int, int]]] = [[] for _ in spans]
+    with databases.of(History).cursor() as cursor:
+        cursor.execute(statement, [span.subject for span in spans])
+        for number, hour, views in cursor.fetchall():
+            if views is not None:
+                rows[number].append((hour, int(views)))
+    return [sorted(rows_of_span) for rows_of_span in rows]
 
 
 def _absolute(pairs: Sequence[tuple[str, int]]) -> tuple[str, list[Any]]:

@@ -29,6 +29,7 @@ def renew(*, at: datetime, faults: Faults) -> None:
         compute = partial(peers.bands_by_age, model, since=since, at=at)
         nothing: dict[str, Bands] = {}
         bands.update(faults.attempt(label_of(model), compute, nothing))
-    bands.update(usual_week.bands_by_slot(first_hour_of, at=at))
+    weeks = usual_week.weeks_of(first_hour_of, at=at)
+    bands.update(weeks.bands)
     if bands or stored_hour is not None:
-        usual.replace(bands, hour=hour)
+        usual.replace(bands, weeks.past, hour=hour)

@@ -1,12 +1,13 @@
 -- Adds a batch of an import to the counters.
 -- Guarantees: adds a batch once, however often it is sent, because its position moves in the same step; adds it only
--- to the Redis that it was announced to. Does not change what is trending, nor how long existing keys live. Keeps the
--- totals as they are after this step, and its time: they tell history rows from before it from rows written since, and
--- resets from before it from later ones.
+-- to the Redis that it was announced to. Does not change what is trending, nor how long existing keys live, except that
+-- the hours of a subject live as long as those that it adds. Keeps the totals as they are after this step, and its time:
+-- they tell history rows from before it from rows written since, and resets from before it from later ones.
 -- A total that would pass the highest one, or that is no number, stays as it is.
 -- KEYS: import, unsettled, counters
 -- ARGV: position before the batch, position after it, the highest total; for each counter: its name in `unsettled` ("" for a subject's
---       hour, which SQL does not keep), its views, its end (s since 1970; 0 for a total, which has none)
+--       hours, which SQL does not keep), its views, its end (s since 1970; 0 for a total, which has none), its field in a
+--       hash of hours ("" for any other counter)
 -- Returns: 1 added, now or earlier; 0 refused; 2 refused until the counters that are unsettled now are settled
 local call = redis.call
 local import, unsettled, before, after = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
@@ -19,7 +20,7 @@ if state[2] ~= before then return 0 end
 -- unsettled.lua
 local is_settled = true
 for index = 3, #KEYS do
-  local key, arg = KEYS[index], 3 * index - 5
+  local key, arg = KEYS[index], 4 * index - 8
   local name, ends = ARGV[arg], ARGV[arg + 2]
   if name ~= '' then
     if call('SET', key, 0, 'NX') then
@@ -43,14 +44,18 @@ local function add_to_total(key, views)
 end
 
 local totals = {}
+local present = call('TIME')[1]
 for index = 3, #KEYS do
-  local key, arg = KEYS[index], 3 * index - 5
-  local views, ends = ARGV[arg + 1], ARGV[arg + 2]
+  local key, arg = KEYS[index], 4 * index - 8
+  local views, ends, field = unpack(ARGV, arg + 1, arg + 3)
   if ends == '0' then
     totals[#totals + 1] = string.format('%.0f', add_to_total(key, views))
   else
-    redis.pcall('INCRBY', key, views)
-    if call('TTL', key) == -1 then call('EXPIREAT', key, ends) end
+    if field == '' then redis.pcall('INCRBY', key, views) else redis.pcall('HINCRBY', key, field, views) end
+    local life = call('TTL', key)
+    -- A hash of hours may be about to go, because SQL has those that it had; and its new ones would go with it.
+    local is_short = field ~= '' and life < ends - present
+    if life == -1 or is_short then call('EXPIREAT', key, ends) end
   end
 end
 local time = call('TIME')

@@ -1,6 +1,6 @@
 -- Begins to give a Redis that lost its read state what SQL has. Whoever began before has to stop.
 -- Guarantees: changes nothing in a Redis that has begun.
--- KEYS: when this Redis began to know publications, who restores it. ARGV: a token, its lifetime (s)
+-- KEYS: when this Redis began to know publications, who restores it. ARGV: the id of the restoration, its lifetime (s)
 -- Returns: 1; 0 for a Redis that has begun
 local call = redis.call
 if call('EXISTS', KEYS[1]) == 1 then return 0 end

@@ -1,6 +1,6 @@
 -- Removes keys that depend on the numbers of readers, from a Redis that lost its read state.
 -- Guarantees: changes nothing in a Redis that has begun, or that somebody else restores.
--- KEYS: when this Redis began to know publications, who restores it, any. ARGV: the token
+-- KEYS: when this Redis began to know publications, who restores it, any. ARGV: the id of the restoration
 -- Returns: number of keys removed; -1 if nothing was changed
 local call = redis.call
 

@@ -10,6 +10,7 @@
 --
 -- `options` is JSON, sent where a view has effects (store/effects.py): per view
 --   {{name, number of its first key, number of its last key, argument}, ...}
+--   The keys of all effects are numbered from 1.
 -- common.lua
 -- parts: functions
 local SHARED_KEYS, VISITOR = 4, 7
@@ -21,6 +22,7 @@ local options = ARGV[VISITOR + views + 1] and cjson.decode(ARGV[VISITOR + views 
 local counters = is_seen and 3 + SEEN_KEYS or 3 -- keys of a view before its windows
 local own_keys = keys_per_view - SUBJECT_KEYS - MODEL_KEYS -- keys of a view without those of the parts
 local apply_effects
+local before_effects = SHARED_KEYS + keys_per_view * views -- keys before those of the effects
 
 if options then
   local effects = {}
@@ -40,7 +42,7 @@ if options then
   function apply_effects(view)
     for _, effect in ipairs(options[view]) do
       local name, first_key, last_key, argument = unpack(effect)
-      effects[name](first_key, argument, last_key)
+      effects[name](before_effects + first_key, argument, before_effects + last_key)
     end
   end
 end

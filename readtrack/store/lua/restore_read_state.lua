@@ -2,7 +2,7 @@
 -- Guarantees: changes nothing in a Redis that has begun, or that somebody else restores. What was published later than
 -- SQL's copy stays as it is.
 -- KEYS: when this Redis began to know publications, who restores it; per category: state, published, scratch
--- ARGV: the token; 'or' if a state that Redis has of the same publication is joined to it, bit by bit; per category: SQL's state,
+-- ARGV: the id of the restoration; 'or' if a state that Redis has of the same publication is joined to it, bit by bit; per category: SQL's state,
 --       time of its last publication (µs)
 -- Returns: number of categories that were restored; -1 if nothing was changed
 local call = redis.call

@@ -2,7 +2,7 @@
 -- Guarantees: changes nothing in a Redis that has begun, or that somebody else restores. No number below the next one is
 -- given again.
 -- KEYS: when this Redis began to know publications, who restores it, next number, readers
--- ARGV: the token, the next number at least; per reader: name, number
+-- ARGV: the id of the restoration, the next number at least; per reader: name, number
 -- Returns: number of readers; -1 if nothing was changed
 local call = redis.call
 local next_number, readers = KEYS[3], KEYS[4]

@@ -5,7 +5,7 @@
 -- KEYS: rate (or the next key again, if the caller looked at it), unsettled, funnel, changed,
 --       pass for each id of the visitor
 -- ARGV: rate that marks a robot, name of the funnel in `unsettled`, subject, lifetimes of the list of what changed and of a pass (s),
---       number of the stage, name of each stage up to it
+--       number of the stage, names of all stages
 -- Returns: 1 counted, 0 repeat
 local call = redis.call
 local rate, unsettled, funnel, changed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -15,9 +15,14 @@ if rate ~= unsettled and tonumber(call('GET', rate) or 0) >= robot then return 0
 
 -- unsettled.lua
 -- changed.lua
+-- A pass has the name of its last stage, and not the number, because a site may add a stage between two others.
+local number_of = {}
+for number = 1, #ARGV - 6 do number_of[ARGV[6 + number]] = number end
 local reached = 0
 for pass = 5, #KEYS do
-  reached = math.max(reached, tonumber(call('GET', KEYS[pass]) or 0))
+  local last = call('GET', KEYS[pass])
+  -- A stage that the site has taken away since was the first one at least.
+  if last then reached = math.max(reached, number_of[last] or 1) end
 end
 if reached >= stage then return 0 end
 
@@ -35,6 +40,6 @@ for number = stage, 1, -1 do
   if found < count then call('HSET', funnel, ARGV[6 + number], count) end
 end
 for pass = 5, #KEYS do
-  call('SET', KEYS[pass], stage, 'EX', pass_life)
+  call('SET', KEYS[pass], ARGV[6 + stage], 'EX', pass_life)
 end
 return 1

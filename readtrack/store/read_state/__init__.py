@@ -15,7 +15,7 @@ from readtrack.hits import readers
 from readtrack.hits.readers import Reader
 from readtrack.store import clock, keys, scripts, subject_keys
 from readtrack.store.read_state import ordinals
-from readtrack.store.read_state.by_model import STRATEGIES, strategy_of
+from readtrack.store.read_state.by_model import FORMS, form_of
 from readtrack.store.read_state.forms import (
     ROWS,
     Form,
@@ -25,24 +25,24 @@ from readtrack.store.read_state.forms import (
 from readtrack.store.read_state.ordinals import field
 from readtrack.store.scripts import Call
 
-__all__ = ["ROWS", "STRATEGIES", "Form", "PageTime", "Publication"]
+__all__ = ["FORMS", "ROWS", "Form", "PageTime", "Publication"]
 __all__ += ["begin", "count_readers", "field", "fill", "forget", "have_begun"]
 __all__ += ["known_since", "knows_readers", "last_published", "marks", "not_begun"]
-__all__ += ["number", "publish", "remove", "strategy_of", "take_over", "unpublish"]
-__all__ += ["unread", "within"]
+__all__ += ["form_of", "number", "page_time", "publish", "remove", "take_over", "unpublish"]
+__all__ += ["unread_calls", "within"]
 
 
-def unread(reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
-    """Returns calls that read how many publications are new to the reader, by subject.
+def unread_calls(reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
+    """Returns calls that read how many new items the reader has, by subject.
 
-    For a form that only knows if there are any, the number is 0 or 1. If several calls have a
-    number for a subject, the highest one is right. The result of a call is empty if the Redis of
-    its partition has not begun.
+    For a form that only knows if there are any, the number is 0 or 1. A category may have a number
+    in each partition: the highest one is right. The result of a call is empty if the Redis of its
+    partition has not begun (see `not_begun`).
     """
     return [
         call
-        for strategy, group in _by_form(subjects).items()
-        for call in strategy.unread_calls(reader, group)
+        for form, group in _by_form(subjects).items()
+        for call in form.unread_calls(reader, group)
     ]
 
 
@@ -65,22 +65,24 @@ def marks(
     page = page_time(began=began, as_of=as_of)
     return [
         call
-        for strategy, group in _by_form(subjects).items()
-        for call in strategy.mark_calls(reader, group, page=page, absent=absent)
+        for form, group in _by_form(subjects).items()
+        for call in form.mark_calls(reader, group, page=page, absent=absent)
     ]
 
 
-def page_time(*, began: float | None, as_of: int | None) -> PageTime:
+def page_time(*, began: float | None = None, as_of: int | None = None) -> PageTime:
     """Returns when the page began, by one of the times that `marks` takes.
 
     With `began`, that is earlier by `stale_for`, because the page may come from a replica or a
     cache. Redis may be asked for its time. Raises redis.RedisError.
     """
-    if began is None:
-        return PageTime(began="" if as_of is None else as_of)
-    lag = conf.DOTS.stale_for * 1_000_000  # µs
-    age = int((perf_counter() - began) * 1_000_000)
-    return PageTime(age=age + lag, began=clock.at(began) - lag)
+    if began is not None:
+        lag = conf.DOTS.stale_for * 1_000_000  # µs
+        age = int((perf_counter() - began) * 1_000_000)
+        return PageTime(age=age + lag, began=clock.at(began) - lag)
+    if as_of is not None:
+        return PageTime(began=as_of)
+    return PageTime()
 
 
 def publish(publications: Sequence[Publication]) -> list[Call[int]]:
@@ -89,10 +91,10 @@ def publish(publications: Sequence[Publication]) -> list[Call[int]]:
     """
     by_form: dict[Form, list[Publication]] = {}
     for publication in publications:
-        by_form.setdefault(strategy_of(publication.subject), []).append(publication)
+        by_form.setdefault(form_of(publication.subject), []).append(publication)
     return [
-        strategy.publish(portion)
-        for strategy, group in by_form.items()
+        form.publish(portion)
+        for form, group in by_form.items()
         for portion in scripts.parted(group, tag_of=_tag_of)
     ]
 
@@ -105,9 +107,9 @@ def unpublish(subjects: Sequence[str], *, post: str, token_start: str) -> list[C
     A form without numbers cannot take anything back, and gives no calls.
     """
     calls: list[Call[int]] = []
-    for strategy, group in _by_form(subjects).items():
+    for form, group in _by_form(subjects).items():
         for portion in scripts.parted(group):
-            calls += strategy.unpublish(portion, post=post, token_start=token_start)
+            calls += form.unpublish(portion, post=post, token_start=token_start)
     return calls
 
 
@@ -117,19 +119,19 @@ def last_published(subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
     Leaves out the categories to which nothing was published as far as Redis knows.
     """
     return [
-        strategy.last_published(portion)
-        for strategy, group in _by_form(subjects).items()
+        form.last_published(portion)
+        for form, group in _by_form(subjects).items()
         for portion in scripts.parted(group)
     ]
 
 
 def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
-    """Marks the categories read for all readers up to the number `highest`.
+    """Returns the call that marks the categories read for all readers up to the number `highest`.
 
     The categories are of one model and one partition. Those that were published to since `as_of`
     (µs) stay as they are. The result is the number of categories that were marked.
     """
-    return strategy_of(subjects[0]).fill(subjects, highest=highest, as_of=as_of)
+    return form_of(subjects[0]).fill(subjects, highest=highest, as_of=as_of)
 
 
 def number(readers_in_order: Sequence[Reader]) -> list[Call[int]]:
@@ -139,20 +141,12 @@ def number(readers_in_order: Sequence[Reader]) -> list[Call[int]]:
     -1, and without giving any, if the Redis of its partition has not begun.
     """
     arguments = (readers.highest(), *map(ordinals.field, readers_in_order))
-    return [
-        Call(
-            "number",
-            [
-                keys.reads_began(tag),
-                keys.readers_new(tag),
-                keys.readers_next(tag),
-                *ordinals.all_hashes(tag),
-            ],
-            arguments,
-            int,
-        )
-        for tag in keys.tags()
-    ]
+    calls = []
+    for tag in keys.tags():
+        key_names = [keys.reads_began(tag), keys.readers_new(tag), keys.readers_next(tag)]
+        key_names += ordinals.all_hashes(tag)
+        calls.append(Call("number", key_names, arguments, int))
+    return calls
 
 
 def forget(anonymous: Reader) -> list[Call[int | None]]:
@@ -168,12 +162,13 @@ def forget(anonymous: Reader) -> list[Call[int | None]]:
 
 
 def take_over(subjects: Sequence[str], *, number: int, user: Reader) -> Call[int]:
-    """Marks those of the categories read for the user that an anonymous reader has read.
+    """Returns the call that marks those of the categories read for the user that an anonymous
+    reader has read.
 
     The categories are of one model and one partition, in which `number` is the ordinal of the
     anonymous reader. The result is the number of categories that the anonymous reader has read.
     """
-    return strategy_of(subjects[0]).take_over(subjects, number=number, user=user)
+    return form_of(subjects[0]).take_over(subjects, number=number, user=user)
 
 
 def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
@@ -182,10 +177,10 @@ def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str
     Categories of a form that does not know its readers are left out. Raises redis.RedisError.
     """
     counts: dict[str, int] = {}
-    for strategy, group in _by_form(subjects).items():
-        if not strategy.knows_readers:
+    for form, group in _by_form(subjects).items():
+        if not form.knows_readers:
             continue
-        counts.update(strategy.count_readers(group, patient=patient))
+        counts.update(form.count_readers(group, patient=patient))
     return counts
 
 
@@ -240,26 +235,27 @@ def remove(subject: str) -> bool:
 
 
 def knows_readers(label: str) -> bool:
-    """Returns True if the readers of categories of the model with that label can be counted."""
-    return strategy_of(label).knows_readers
+    """Returns True if the readers of categories of the model `label` can be counted."""
+    return form_of(label).knows_readers
 
 
 def within(subjects: Sequence[str]) -> dict[str, list[str]]:
-    """Returns the subjects of the objects that categories are within, by the subject of the category.
+    """Returns which objects each category is within, such as the boards of a thread: their subjects
+    by the subject of the category.
 
     Categories that are within nothing may be left out. Raises django.db.Error.
     """
-    found: dict[str, list[str]] = {}
-    for strategy, group in _by_form(subjects).items():
-        found.update(strategy.within(group))
-    return found
+    outer_subjects: dict[str, list[str]] = {}
+    for form, group in _by_form(subjects).items():
+        outer_subjects.update(form.within(group))
+    return outer_subjects
 
 
 def _by_form(subjects: Sequence[str]) -> dict[Form, list[str]]:
     """Returns the subjects of the categories by the form of their read state, in their order."""
     groups: dict[Form, list[str]] = {}
     for subject in subjects:
-        groups.setdefault(strategy_of(subject), []).append(subject)
+        groups.setdefault(form_of(subject), []).append(subject)
     return groups
 
 

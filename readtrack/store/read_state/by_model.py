@@ -9,11 +9,11 @@ from readtrack.store.read_state.forms import Bitmaps, Form, Sequences
 from readtrack.subjects import label_in, label_of, model_with_label
 
 # The forms that keep read state by category. The setting DOTS names one of them.
-STRATEGIES: dict[str, Form] = {"bitmap": Bitmaps(), "sequence": Sequences()}
-DEFAULT = STRATEGIES["bitmap"]
+FORMS: dict[str, Form] = {"bitmap": Bitmaps(), "sequence": Sequences()}
+DEFAULT = FORMS["bitmap"]
 
 
-def strategy_of(subject: str) -> Form:
+def form_of(subject: str) -> Form:
     """Returns the form of the read state of a category, given by its subject or its model's label.
 
     It is that of the setting DOTS unless MODELS names another one for the model. For that of DOTS,
@@ -24,7 +24,7 @@ def strategy_of(subject: str) -> Form:
         form = forms.get(label_in(subject))
         if form is not None:
             return form
-    return STRATEGIES.get(conf.DOTS.form, DEFAULT)  # a check names an unknown one
+    return FORMS.get(conf.DOTS.form, DEFAULT)  # a check names an unknown one
 
 
 @cached_setting("INSTALLED_APPS")
@@ -33,8 +33,8 @@ def forms_by_label() -> Mapping[str, Form]:
     forms: dict[str, Form] = {}
     for configured_label, options in registry().items():
         model = model_with_label(configured_label)
-        if model is not None and options.read_state in STRATEGIES:
-            forms[label_of(model)] = STRATEGIES[str(options.read_state)]
+        if model is not None and options.read_state in FORMS:
+            forms[label_of(model)] = FORMS[str(options.read_state)]
     for part in parts.installed():
         forms.update(part.read_state_forms())
     return forms
@@ -43,4 +43,4 @@ def forms_by_label() -> Mapping[str, Form]:
 def names() -> tuple[str, ...]:
     """Returns the names of all forms that MODELS may name: of the core, and of installed parts."""
     of_parts = [name for part in parts.installed() for name in part.forms]
-    return (*STRATEGIES, *of_parts)
+    return (*FORMS, *of_parts)

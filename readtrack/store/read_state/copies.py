@@ -15,7 +15,7 @@ from readtrack.hits import readers
 from readtrack.store import clock, keys, scanning, scripts
 from readtrack.store.connection import OutOfMemoryError, connect
 from readtrack.store.read_state import of_parts, ordinals
-from readtrack.store.read_state.by_model import STRATEGIES, strategy_of
+from readtrack.store.read_state.by_model import FORMS, form_of
 from readtrack.store.read_state.forms import ROWS
 from readtrack.store.scripts import Call
 
@@ -44,8 +44,8 @@ def family_of(row: keys.Key) -> str:
 
 
 ROW_BY_FAMILY = {family_of(row): row for row in ROWS}
-FORM_BY_FAMILY = {family_of(row): form for form in STRATEGIES.values() for row in form.rows}
-FAMILIES_BY_ORDINAL = frozenset(family_of(form.by_ordinal) for form in STRATEGIES.values())
+FORM_BY_FAMILY = {family_of(row): form for form in FORMS.values() for row in form.rows}
+FAMILIES_BY_ORDINAL = frozenset(family_of(form.by_ordinal) for form in FORMS.values())
 
 
 class Portion(NamedTuple):
@@ -71,15 +71,15 @@ class ChangeBatch(NamedTuple):
         return len(self.subjects) + len(self.of_parts)
 
 
-def changed(tag: str, *, after: int = 0) -> ChangeBatch:
-    """Returns the oldest CHANGES_AT_ONCE changes in the partition of which SQL has no copy, after
-    that number of changes.
+def oldest_changes(tag: str, *, skip: int = 0) -> ChangeBatch:
+    """Returns up to CHANGES_AT_ONCE changes in the partition that SQL has no copy of, the oldest
+    first, without the first `skip`.
 
-    The result is empty if there are no more. Forgets the changes of states that are not in use, by
-    the form and the readers of DOTS. Raises redis.RedisError.
+    The result is empty if there are no more. Removes the changes of states that the settings
+    `form` and `readers` in DOTS no longer use. Raises redis.RedisError.
     """
     while True:
-        places = (after, after + CHANGES_AT_ONCE - 1)
+        places = (skip, skip + CHANGES_AT_ONCE - 1)
         call = Call("ZRANGE", [keys.reads_changed(tag)], places, scripts.names)
         key_names = scripts.run(call, patient=True)
         changes, unused = _divided(key_names)
@@ -95,31 +95,33 @@ def _divided(key_names: Sequence[str]) -> tuple[ChangeBatch, list[str]]:
     unused = []
     for name in key_names:
         row, pieces = keys.parse(name)
-        own_keys = of_parts.copying(row)
-        if row is not None and own_keys is not None and own_keys.is_used(row, pieces):
+        keys_of_part = of_parts.copying(row)
+        if row is not None and keys_of_part is not None and keys_of_part.is_used(row, pieces):
             changes.of_parts.append(name)
-        elif row in ROWS and row is strategy_of(pieces["subject"]).key():
+        elif row in ROWS and row is form_of(pieces["subject"]).key():
             changes.subjects.append(pieces["subject"])
         else:
             unused.append(name)
     return changes, unused
 
 
-class Changes(NamedTuple):
+class Backlog(NamedTuple):
     """How much of a partition's read state changed since SQL got a copy."""
 
     number: int
     oldest: int  # when the first of these changed (µs), 0 for none
 
 
-def changes(tag: str) -> Changes:
+def backlog(tag: str) -> Backlog:
     """Returns how much changed since SQL got a copy. Raises redis.RedisError."""
     first_change = Call[Any](
         "ZRANGE", [keys.reads_changed(tag)], (0, 0, "WITHSCORES"), scripts.pairs
     )
-    calls = [number_of_changes(tag), first_change]
-    number, first = scripts.run_all(*calls, patient=True)
-    return Changes(number, first[0][1] if first else 0)
+    number, changed_at = scripts.run_all(number_of_changes(tag), first_change, patient=True)
+    oldest = 0
+    for _key_name, time in changed_at:  # one at most
+        oldest = time
+    return Backlog(number, oldest)
 
 
 def number_of_changes(tag: str) -> Call[int]:
@@ -141,30 +143,29 @@ def copies(subjects: Sequence[str], *, most_bytes: int) -> Iterator[Portion]:
     readers of a portion have to be forgotten before the next one: if there are too many of them, it
     has nothing else. Raises redis.RedisError.
     """
-    most_readers = scripts.SLICE if readers.has_ordinals() else 0
+    most_readers = 0
+    if readers.has_ordinals():
+        most_readers = scripts.SLICE
     start = 0
     while start < len(subjects):
         portion = subjects[start : start + scripts.SLICE]
         tag = keys.tag(portion[0])
         key_names = [keys.reads_changed(tag), keys.readers_new(tag)]
         for subject in portion:
-            key_names += [strategy_of(subject).key()(subject), keys.published(subject)]
+            key_names += [form_of(subject).key()(subject), keys.published(subject)]
         arguments = (most_bytes, BYTES_AT_ONCE, most_readers)
         call = Call[Any]("copy_read_state", key_names, arguments)
+        # There are answers for the first subjects only, if those have BYTES_AT_ONCE together.
         new_readers, *answers = scripts.run(call, patient=True)
-        copies_of_portion = [
-            _copy(subject, answer)
-            for subject, answer in zip(portion, answers, strict=False)
-            if answer[0] is not None
-        ]
+        copies_of_portion = []
+        for subject, (state, published, changed_at) in zip(portion, answers, strict=False):
+            if state is None:  # it has more than `most_bytes`
+                continue
+            family = family_of(form_of(subject).key())
+            copy = Copy(subject, family, int(published), state, changed_at.decode())
+            copies_of_portion.append(copy)
         yield Portion(copies_of_portion, dict(scripts.pairs(new_readers)))
         start += len(answers)
-
-
-def _copy(subject: str, answer: Sequence[Any]) -> Copy:
-    state, published, changed_at = answer
-    row = strategy_of(subject).key()
-    return Copy(subject, family_of(row), int(published), state, changed_at.decode())
 
 
 def forget_changes(stored: Sequence[Copy]) -> None:
@@ -199,7 +200,7 @@ def mark_changed(subjects: Collection[str]) -> None:
 
     A Redis whose memory is full takes no note. Then the next archive does.
     """
-    mark_keys_changed([strategy_of(subject).key()(subject) for subject in subjects])
+    mark_keys_changed([form_of(subject).key()(subject) for subject in subjects])
 
 
 def mark_keys_changed(key_names: Sequence[str]) -> None:
@@ -241,41 +242,45 @@ def mark_states_changed(tag: str) -> None:
             if row is not None and pieces["tag"] == tag and row in (*ROWS, keys.published):
                 subjects[pieces["subject"]] = None
         mark_changed(subjects)
-    for own_keys in of_parts.all_keys():
-        _mark_all_changed_of(own_keys, tag)
+    for keys_of_part in of_parts.all_keys():
+        _mark_all_changed_of(keys_of_part, tag)
 
 
-def _mark_all_changed_of(own_keys: of_parts.KeysOfPart, tag: str) -> None:
+def _mark_all_changed_of(keys_of_part: of_parts.KeysOfPart, tag: str) -> None:
     """Notes that all keys of a partition changed that a part copies."""
-    for word in dict.fromkeys(row.family.partition(":")[0] for row in own_keys.rows):
+    first_words = {row.family.partition(":")[0] for row in keys_of_part.rows}
+    for word in sorted(first_words):
         for key_names in scanning.key_batches(f"{word}*{tag}:*", tag=tag):
-            of_tag = []
+            changed_names = []
             for name in key_names:
                 row, pieces = keys.parse(name)
-                if row in own_keys.rows and pieces["tag"] == tag:
-                    of_tag.append(name)
-            mark_keys_changed(of_tag)
+                if row in keys_of_part.rows and pieces["tag"] == tag:
+                    changed_names.append(name)
+            mark_keys_changed(changed_names)
 
 
 def begin_restoring(tag: str) -> str | None:
-    """Begins to restore the read state of a partition. Returns the token that the steps need.
+    """Begins to restore the read state of a partition. Returns the id of the restoration, which all
+    further calls need.
 
-    Returns None for a Redis that has begun. No step changes anything in a Redis that has another
-    token: somebody else restores it, or a snapshot has replaced it, which lacks the steps before.
-    Raises redis.RedisError.
+    Returns None for a Redis that has begun. No call changes anything in a Redis that has another
+    restoration: somebody else restores it, or a snapshot has replaced it, which lacks the calls
+    before. Raises redis.RedisError.
     """
-    token = token_hex(16)
-    arguments = (token, keys.reads_restoring.ttl)
+    restoration_id = token_hex(16)
+    arguments = (restoration_id, keys.reads_restoring.ttl)
     call = Call("begin_restoring", restoring_keys(tag), arguments, bool)
-    return token if scripts.run(call, patient=True) else None
+    if not scripts.run(call, patient=True):
+        return None
+    return restoration_id
 
 
-def end_restoring(tag: str, token: str, *, at: int) -> bool:
-    """Lets the Redis of a partition begin at that time (µs), because it has all its read state.
+def end_restoring(tag: str, restoration_id: str, *, at: int) -> bool:
+    """Lets the Redis of a partition begin at `at` (µs), because it has all its read state.
 
-    Returns False if it has another token. Raises redis.RedisError.
+    Returns False if it has another restoration. Raises redis.RedisError.
     """
-    call = Call("end_restoring", restoring_keys(tag), (token, at), bool)
+    call = Call("end_restoring", restoring_keys(tag), (restoration_id, at), bool)
     return scripts.run(call, patient=True)
 
 
@@ -284,16 +289,20 @@ def restoring_keys(tag: str) -> list[str]:
     return [keys.reads_began(tag), keys.reads_restoring(tag)]
 
 
-def restore(rows: Sequence[Copy], *, token: str) -> bool:
+def restore(rows: Sequence[Copy], *, restoration_id: str) -> bool:
     """Gives Redis the read state of categories of one partition and one family.
 
-    Returns False if Redis has another token, so that nothing was changed. Raises redis.RedisError.
+    Returns False if Redis has another restoration, so that nothing was changed. Raises
+    redis.RedisError.
     """
     row = ROW_BY_FAMILY[rows[0].family]
     key_names = restoring_keys(keys.tag(rows[0].subject))
-    # A bit by ordinal may be that of another reader, to whom an older snapshot gave the number.
-    is_joined = row is keys.read_bits
-    arguments: list[str | int | bytes] = [token, "or" if is_joined else ""]
+    # The bits that Redis has stay only where they are by user id. A bit by ordinal may be that of
+    # another reader, to whom an older snapshot gave the number.
+    joining = ""
+    if row is keys.read_bits:
+        joining = "or"
+    arguments: list[str | int | bytes] = [restoration_id, joining]
     for copy in rows:
         subject = copy.subject
         key_names += [row(subject), keys.published(subject), keys.read_scratch(subject)]
@@ -302,28 +311,28 @@ def restore(rows: Sequence[Copy], *, token: str) -> bool:
     return scripts.run(call, patient=True) >= 0
 
 
-def forget_ordinals(tag: str, *, token: str) -> None:
+def forget_ordinals(tag: str, *, restoration_id: str) -> None:
     """Removes the ordinals of all readers of a partition, and their read state.
 
-    A snapshot may have given numbers to readers that belong to others. Changes nothing if Redis has
-    another token. Raises redis.RedisError.
+    A snapshot may have given numbers to readers that belong to others. Backlog nothing if Redis has
+    another restoration. Raises redis.RedisError.
     """
     # SQL gets no number that these readers had, either.
-    _remove(tag, [keys.readers_new(tag), *ordinals.all_hashes(tag)], token=token)
+    _remove(tag, [keys.readers_new(tag), *ordinals.all_hashes(tag)], restoration_id=restoration_id)
     for key_names in scanning.key_batches(f"{keys.ordinal_read_bits.family}{tag}:*", tag=tag):
         by_ordinal = []
         for name in key_names:
             row, pieces = keys.parse(name)
             if row is not None and pieces["tag"] == tag and family_of(row) in FAMILIES_BY_ORDINAL:
                 by_ordinal.append(name)
-        _remove(tag, by_ordinal, token=token)
+        _remove(tag, by_ordinal, restoration_id=restoration_id)
 
 
-def _remove(tag: str, key_names: Sequence[str], *, token: str) -> None:
-    """Removes keys that depend on ordinals, unless Redis has another token."""
+def _remove(tag: str, key_names: Sequence[str], *, restoration_id: str) -> None:
+    """Removes keys that depend on ordinals, unless Redis has another restoration."""
     for portion in scripts.sliced(key_names):
         names = [*restoring_keys(tag), *portion]
-        scripts.run(Call("forget_ordinals", names, (token,), int), patient=True)
+        scripts.run(Call("forget_ordinals", names, (restoration_id,), int), patient=True)
 
 
 def new_readers(tag: str) -> dict[str, int]:
@@ -347,26 +356,30 @@ def forget_new_readers(tag: str, numbers: Mapping[str, int]) -> None:
     scripts.run(call, patient=True)
 
 
-def retire(tag: str, numbers: Collection[tuple[str, int]]) -> None:
-    """Takes ordinals away from readers, by name. Nobody gets them again. Raises redis.RedisError."""
-    for portion in scripts.sliced([*numbers]):
+def retire(tag: str, names_and_ordinals: Collection[tuple[str, int]]) -> None:
+    """Takes the ordinals of these readers away from them. No reader gets these ordinals again.
+
+    Raises redis.RedisError.
+    """
+    for portion in scripts.sliced([*names_and_ordinals]):
         arguments: list[str | int] = []
-        for name, number in portion:
-            arguments += [name, number]
+        for name, ordinal in portion:
+            arguments += [name, ordinal]
         key_names = [keys.readers(tag), keys.readers_new(tag)]
         scripts.run(Call("retire_readers", key_names, arguments, int), patient=True)
 
 
 def restore_readers(
-    tag: str, numbers: Sequence[tuple[str, int]], *, following: int, token: str
+    tag: str, numbers: Sequence[tuple[str, int]], *, following: int, restoration_id: str
 ) -> bool:
     """Gives Redis the ordinals of up to SLICE readers, by name. The next new reader gets
     `following` at least.
 
-    Returns False if Redis has another token, so that nothing was changed. Raises redis.RedisError.
+    Returns False if Redis has another restoration, so that nothing was changed. Raises
+    redis.RedisError.
     """
     key_names = [*restoring_keys(tag), keys.readers_next(tag), keys.readers(tag)]
-    arguments: list[str | int] = [token, following]
+    arguments: list[str | int] = [restoration_id, following]
     for name, number in numbers:
         arguments += [name, number]
     return scripts.run(Call("restore_readers", key_names, arguments, int), patient=True) >= 0

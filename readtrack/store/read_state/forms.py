@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 # Bytes of the longest read state that a publication is taken back in: of 250,000 readers.
 TAKEN_BACK_IN = 1_000_000
-
-
 SLOT = 4  # bytes of a number in a sequence
 
 
@@ -67,7 +65,7 @@ class Form:
     """
 
     name = ""  # in the settings
-    has_numbers = False  # knows how many publications are new, not only whether there are any
+    has_numbers = False  # knows how many items are new, not only whether there are any
     most_counted: int | None = None  # a higher number only says that there are more than that
     keeps_posts = False  # knows which posts are new
     knows_readers = True  # can count the readers of a category
@@ -75,7 +73,7 @@ class Form:
     # categories of the model at once.
     is_by_reader = False
     is_derived = False  # has no state of its own: its dot is made out of those of other categories
-    erases = ""  # the method by which erase_read_state.lua removes a reader from a key of this form
+    erase_method = ""  # by which erase_read_state.lua removes a reader from a key of this form
     by_id: keys.Key  # the row of read state whose numbers of readers are user ids
     # The row of read state whose numbers of readers are ordinals. It has other keys, because there
     # the same number is that of another reader.
@@ -88,7 +86,9 @@ class Form:
 
     def key(self) -> keys.Key:
         """Returns the row of keys that is in use, by the readers of DOTS."""
-        return self.by_ordinal if readers.has_ordinals() else self.by_id
+        if readers.has_ordinals():
+            return self.by_ordinal
+        return self.by_id
 
     @property
     def bits(self) -> int:
@@ -100,7 +100,7 @@ class Form:
         return highest_reader(self.bits)
 
     def size_of(self, highest: int) -> int:
-        """Returns the memory of a category's read state up to the reader with that number (bytes)."""
+        """Returns the memory (bytes) of a category's read state with readers up to that number."""
         return (highest + 1) * self.bits // 8 + 1
 
     def unread_calls(self, reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
@@ -120,7 +120,7 @@ class Form:
         ]
 
     def unread(self, reader: Reader, subjects: Sequence[str]) -> Call[dict[str, int]]:
-        """Reads how many publications are new to the reader, by subject.
+        """Returns the call that reads how many new items the reader has, by subject.
 
         A form that keeps no numbers gives 1 for any number of them. The result is empty for a Redis
         that has not begun.
@@ -140,9 +140,11 @@ class Form:
     def mark(
         self, reader: Reader, subjects: Sequence[str], *, page: PageTime, absent: Any = ...
     ) -> Call[tuple[str, ...]]:
-        """Marks the categories read. The result is the subjects of those that are read now."""
+        """Returns the call that marks the categories read. The result is the subjects of those that
+        are read now.
+        """
         tag = keys.tag(subjects[0])
-        key_names = [keys.reads_began(tag), keys.reads_changed(tag), *self._states(subjects)]
+        key_names = [keys.reads_began(tag), keys.reads_changed(tag), *self._state_keys(subjects)]
         highest = self.highest()
         arguments: list[str | int] = [
             len(subjects),
@@ -151,18 +153,20 @@ class Form:
             page.began,
             highest,
         ]
-        if isinstance(reader, str):
+        if isinstance(reader, str):  # a name, by which the script finds an ordinal, or gives one
             hashes = ordinals.hashes_of(reader, tag)
             key_names += [keys.readers_new(tag), keys.readers_next(tag)]
             key_names += [*hashes, *ordinals.other_hashes(reader, tag)]
             most_readers = ordinals.most_readers(reader, highest=highest)
-            is_for_sql = not ordinals.is_anonymous(reader)
+            is_for_sql = not ordinals.is_anonymous(reader)  # SQL has copies of users' ordinals only
             arguments += [len(hashes), most_readers, ordinals.end(reader), int(is_for_sql)]
         decode = partial(marked, subjects)
         return Call(f"mark_read_{self.name}", key_names, arguments, decode, absent)
 
     def publish(self, publications: Sequence[Publication]) -> Call[int]:
-        """Makes the categories unread. The result is Redis's time (µs), 0 if it has not begun."""
+        """Returns the call that makes the categories unread. The result is Redis's time (µs), 0 if
+        it has not begun.
+        """
         tag = keys.tag(publications[0].subject)
         state_row = self.key()
         # The script also removes the read state of other settings, which would be out of date if
@@ -180,8 +184,9 @@ class Form:
             subject = publication.subject
             key_names += [state_row(subject), keys.published(subject), keys.sent(subject)]
             key_names += [row(subject) for row in outdated_rows]
-            author = publication.author
-            author_field = "" if author is None else ordinals.field(author)
+            author_field: Reader = ""
+            if publication.author is not None:
+                author_field = ordinals.field(publication.author)
             arguments += [
                 publication.items,
                 author_field,
@@ -193,7 +198,8 @@ class Form:
         return Call(f"publish_{self.name}", key_names, arguments, published_at)
 
     def last_published(self, subjects: Sequence[str]) -> Call[dict[str, int]]:
-        """Reads the times of the last publications (µs by Redis's clock), by subject.
+        """Returns the call that reads the times of the last publications (µs by Redis's clock), by
+        subject.
 
         Leaves out the categories to which nothing was published as far as Redis knows.
         """
@@ -201,24 +207,24 @@ class Form:
         return Call("MGET", key_names, (), partial(times_of, subjects), absent={})
 
     def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
-        """Takes publications of the post back, whose tokens begin so.
-
-        Returns no calls if the form cannot.
+        """Returns calls that take back the publications of the post whose tokens begin with
+        `token_start`; no calls if the form cannot.
         """
         return []
 
     def fill(self, subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
-        """Marks the categories read for all readers up to the number `highest`. Only a form that
-        keeps read state by category has such positions.
+        """Returns the call that marks the categories read for all readers up to the number
+        `highest`. Only a form that keeps read state by category can.
 
         Categories that were published to since `as_of` (µs) stay as they are. The result is the
         number of categories that were marked.
         """
-        key_names = [keys.reads_changed(keys.tag(subjects[0])), *self._states(subjects)]
+        key_names = [keys.reads_changed(keys.tag(subjects[0])), *self._state_keys(subjects)]
         return Call(f"fill_{self.name}", key_names, (highest, as_of), int)
 
     def take_over(self, subjects: Sequence[str], *, number: int, user: Reader) -> Call[int]:
-        """Marks those of the categories read for the user that an anonymous reader has read.
+        """Returns the call that marks those of the categories read for the user that an anonymous
+        reader has read.
 
         `number` is the ordinal of the anonymous reader. The result is the number of categories that
         the anonymous reader has read.
@@ -233,18 +239,18 @@ class Form:
     def mark_all(
         self, reader: Reader, *, page: PageTime, within: str = "", absent: Any = ...
     ) -> list[Call[int]]:
-        """Returns calls that mark all categories of the model read, or those within the object with
-        that subject. Only a form that is by reader can.
+        """Returns calls that mark all categories of the model read, or those within the object
+        whose subject is `within`. Only a form with `is_by_reader` can.
         """
         raise NotImplementedError
 
     def check_within(self, subject: str) -> None:
-        """Raises TypeError if no category of the model can be within the object with that subject."""
+        """Raises TypeError if no category of the model can be within the object of that subject."""
         raise NotImplementedError
 
-    def start(self, *, as_of: int) -> list[Call[Any]]:
-        """Returns calls that mark all categories of the model read for everybody up to that time (µs),
-        in order. Only a form that is by reader can.
+    def mark_all_for_everybody(self, *, as_of: int) -> list[Call[Any]]:
+        """Returns calls that mark all categories of the model read for everybody up to `as_of`
+        (µs), in order. Only a form with `is_by_reader` can.
         """
         raise NotImplementedError
 
@@ -275,20 +281,20 @@ class Form:
         raise NotImplementedError
 
     def joined(self, state: bytes, other: bytes) -> bytes:
-        """Returns the read state of whoever has read the category by one of two states of it, which
-        are of the same publication.
+        """Returns two states of one category joined: it has the readers of both. They are of the
+        same publication.
         """
         raise NotImplementedError
 
     def cleared(self, state: bytes, number: int) -> bytes:
-        """Returns the state without the reader with that number."""
+        """Returns the state without the reader with the number `number`."""
         raise NotImplementedError
 
     def capacity(self, state: bytes) -> int:
         """Returns a number that is higher than that of any reader in the state."""
         return len(state) * 8 // self.bits
 
-    def _states(self, subjects: Sequence[str]) -> list[str]:
+    def _state_keys(self, subjects: Sequence[str]) -> list[str]:
         """Returns two keys for each category: its state, and the time of its last publication."""
         state_row = self.key()
         key_names = []
@@ -304,7 +310,7 @@ class Bitmaps(Form):
     """
 
     name = "bitmap"
-    erases = "bit"
+    erase_method = "bit"
     by_id = keys.read_bits
     by_ordinal = keys.ordinal_read_bits
 
@@ -328,7 +334,7 @@ class Bitmaps(Form):
 
 
 class Sequences(Form):
-    """Knows how many publications are new. The first four bytes hold their number so far.
+    """Knows how many items are new. The first four bytes hold their number so far.
 
     The four bytes of a reader hold that number at the reader's last visit, plus one; 0 if there was
     no visit.
@@ -336,7 +342,7 @@ class Sequences(Form):
 
     name = "sequence"
     has_numbers = True
-    erases = "slot"
+    erase_method = "slot"
     by_id = keys.seen_counters
     by_ordinal = keys.ordinal_seen_counters
 
@@ -353,11 +359,11 @@ class Sequences(Form):
         return state[:start] + bytes(SLOT) + state[start + SLOT :]
 
     def unpublish(self, subjects: Sequence[str], *, post: str, token_start: str) -> list[Call[int]]:
-        state = self.key()
-        names = [keys.reads_changed(keys.tag(subjects[0]))]
+        state_row = self.key()
+        key_names = [keys.reads_changed(keys.tag(subjects[0]))]
         for subject in subjects:
-            names += [state(subject), keys.sent(subject)]
-        return [Call("unpublish_sequence", names, (TAKEN_BACK_IN, token_start), int)]
+            key_names += [state_row(subject), keys.sent(subject)]
+        return [Call("unpublish_sequence", key_names, (TAKEN_BACK_IN, token_start), int)]
 
     def count_readers(self, subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
         state_row = self.key()
@@ -365,9 +371,10 @@ class Sequences(Form):
         for subject in subjects:
             # One key a round trip, and always patient, because a key may have megabytes.
             content = scripts.run(Call[Any]("GET", [state_row(subject)]), patient=True)
-            counters = (counter for (counter,) in iter_unpack(">I", content or bytes(4)))
-            published = next(counters)  # the first four bytes
-            counts[subject] = sum(seen > published for seen in counters)
+            counters = (counter for (counter,) in iter_unpack(">I", content or bytes(SLOT)))
+            publications = next(counters)
+            # A reader's counter is the number of publications at the last visit, plus one.
+            counts[subject] = sum(counter > publications for counter in counters)
         return counts
 
 
@@ -384,7 +391,9 @@ def _counters(state: bytes, length: int) -> tuple[int, ...]:
 
 def counted(subjects: Sequence[str], answer: Sequence[int] | None) -> dict[str, int]:
     """Returns the numbers by subject; no numbers for a Redis that has not begun."""
-    return {} if answer is None else scripts.by_subject(subjects, answer)
+    if answer is None:
+        return {}
+    return scripts.by_subject(subjects, answer)
 
 
 def published_at(answer: Any) -> int:
@@ -408,7 +417,7 @@ def marked(subjects: Sequence[str], answer: Sequence[Any] | None) -> tuple[str, 
     """
     if answer is None:
         return ()
-    *outcomes, redis_time = answer
+    *are_marked, redis_time = answer
     clock.learn_from_server(int(redis_time))
-    marked = [subject for subject, outcome in zip(subjects, outcomes, strict=True) if outcome]
-    return tuple(marked)
+    pairs = zip(subjects, are_marked, strict=True)
+    return tuple([subject for subject, is_marked in pairs if is_marked])

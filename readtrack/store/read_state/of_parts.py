@@ -43,11 +43,12 @@ class KeysOfPart:
         """
         raise NotImplementedError
 
-    def restore(self, tag: str, *, token: str) -> int | None:
-        """Gives the Redis of a partition what SQL has. `token` is that of `copies.begin_restoring`.
+    def restore(self, tag: str, *, restoration_id: str) -> int | None:
+        """Gives the Redis of a partition what SQL has. `restoration_id` is that of
+        `copies.begin_restoring`.
 
-        Returns the number of keys; None if Redis has another token. Raises redis.RedisError or
-        django.db.Error.
+        Returns the number of keys; None if Redis has another restoration. Raises redis.RedisError
+        or django.db.Error.
         """
         raise NotImplementedError
 
@@ -78,25 +79,27 @@ class KeysOfPart:
 @cached_setting("INSTALLED_APPS", maxsize=1)
 def all_keys() -> tuple[KeysOfPart, ...]:
     """Returns the keys of read state of the installed parts."""
-    found = [part.keys_of_read_state() for part in parts.installed()]
-    return tuple(own_keys for own_keys in found if own_keys is not None)
+    keys_of_parts = [part.keys_of_read_state() for part in parts.installed()]
+    return tuple(filter(None, keys_of_parts))
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
-def _by_copied_row() -> Mapping[Key, KeysOfPart]:
-    return {row: own_keys for own_keys in all_keys() for row in own_keys.rows}
+def _by_copied_row() -> Mapping[Key | None, KeysOfPart]:
+    """Returns the keys of each part by the rows of keys that it copies."""
+    return {row: keys_of_part for keys_of_part in all_keys() for row in keys_of_part.rows}
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
-def _by_carried_row() -> Mapping[Key, KeysOfPart]:
-    return {row: own_keys for own_keys in all_keys() for row in own_keys.carried}
+def _by_carried_row() -> Mapping[Key | None, KeysOfPart]:
+    """Returns the keys of each part by the rows of keys that it carries."""
+    return {row: keys_of_part for keys_of_part in all_keys() for row in keys_of_part.carried}
 
 
 def copying(row: Key | None) -> KeysOfPart | None:
-    """Returns the part's keys to which the row belongs that it copies; None if no part does."""
-    return None if row is None else _by_copied_row().get(row)
+    """Returns the keys of the part that copies the keys of that row; None if no part does."""
+    return _by_copied_row().get(row)
 
 
 def carrying(row: Key | None) -> KeysOfPart | None:
-    """Returns the part's keys to which the row belongs that it carries; None if no part does."""
-    return None if row is None else _by_carried_row().get(row)
+    """Returns the keys of the part that carries the keys of that row; None if no part does."""
+    return _by_carried_row().get(row)

@@ -21,7 +21,9 @@ def field(reader: Reader) -> Reader:
 
     The field is a keyed hash of the name, as the ids of visitors are.
     """
-    return digest("reader", reader) if isinstance(reader, str) else reader
+    if not isinstance(reader, str):
+        return reader
+    return digest("reader", reader)
 
 
 def hashes_of(reader: Reader, tag: str) -> list[str]:
@@ -65,8 +67,12 @@ def most_readers(reader: Reader, *, highest: int) -> int:
 
 
 def most_shown(reader: Reader) -> int | str:
-    """Returns how many anonymous readers may have dots in a partition; "" for users: any number."""
-    return _most_anonymous() if is_anonymous(reader) else ""
+    """Returns how many anonymous readers may have dots in a partition; "" for a user, because any
+    number of users may.
+    """
+    if not is_anonymous(reader):
+        return ""
+    return _most_anonymous()
 
 
 def end(reader: Reader) -> int | str:
@@ -89,7 +95,7 @@ def _anonymous_hashes(tag: str) -> list[str]:
 
 def _most_anonymous() -> int:
     """Returns how many anonymous readers may have an ordinal in a partition."""
-    return max(1, conf.DOTS.anonymous // conf.PARTITIONS)
+    return max(1, conf.DOTS.anonymous // len(keys.tags()))
 
 
 def _generation() -> int:

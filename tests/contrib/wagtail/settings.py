@@ -41,8 +41,5 @@ READTRACK: dict[str, object] = {
         "wagtail_site.EventPage": {"counted": True, "news_for": ["venue"]},
         "wagtail_site.IndexPage": {"read_state": True},
     },
-    "DOTS": {
-        **base.READTRACK.get("DOTS", {}),  # type: ignore[dict-item]
-        "queryset": "readtrack.contrib.wagtail.visibility.visible",
-    },
+    "FRONT_END": {"queryset": "readtrack.contrib.wagtail.visibility.visible"},
 }

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from readtrack.hits.hit import Hit
 from readtrack.parts import CountingNeeds, Effect, EffectsOf, PartConfig
-from readtrack.store.keys import Key
+from readtrack.store.keys import Key, tag
 
 of_model = Key("trial:model:{minute}:{model}", "hash", 60, "views by visitor")
 of_subject = Key("trial:subject:{subject}", "hash", 60, "views by visitor")
@@ -28,7 +28,7 @@ class TrialConfig(PartConfig):
         return _effects
 
 
-def _effects(hit: Hit, subject: str) -> Sequence[Effect]:
+def _effects(hit: Hit, subject: str) -> tuple[Effect, ...]:
     if hit.visitor.id != "ann":
         return ()
-    return (Effect("trial", (of_effect(subject),), 2),)
+    return (Effect("trial", (of_effect.start(tag(subject)),), 2),)

@@ -34,13 +34,13 @@ def prepare() -> dict[str, Any]:
     from django.contrib.auth import get_user_model
     from django.core.management import call_command
 
-    from readtrack.conf import TYPES
+    from readtrack.conf import ANNOTATIONS
 
     call_command("migrate", verbosity=0, run_syncdb=True)
     get_user_model().objects.create(pk=1, username="ann")
     model("Category").objects.create(pk=1)
     model("Post").objects.create(pk=1)
-    return {"indexes": indexes(), "settings": len(TYPES)}
+    return {"indexes": indexes(), "settings": len(ANNOTATIONS)}
 
 
 def page() -> dict[str, Any]:
@@ -53,9 +53,9 @@ def page() -> dict[str, Any]:
 def flush() -> dict[str, Any]:
     """Flushes as Celery does. Returns the modules after it, and the post's views in SQL."""
     django.setup()
-    from readtrack.tasks import flush_changed
+    from readtrack.tasks import run_job
 
-    flush_changed()
+    run_job("flush-changed")
     return {"modules": modules(), "views": model("Post").objects.get(pk=1).view_count}
 
 

@@ -30,7 +30,7 @@ from demo_project.blog.past import (
 from demo_project.blog.past_visitors import add_visitors
 from demo_project.traffic.agents import assistant, robot
 from demo_project.traffic.visitor import READERS
-from readtrack import buckets, local_time, tracker
+from readtrack import buckets, tracker
 from readtrack.numbers import notes
 from readtrack.numbers.models import Breakdown, BreakdownHistory, DayBreakdown, DayVisitors, History
 from readtrack.numbers.sql.history import of_reads, of_stage
@@ -108,7 +108,7 @@ def _add_history(
         subject = subject_of_row(Post, story.pk)
         all_visitors = visitors_by_story.get(story, 0)
         first_visits = sum(gain.visitors for gain in gains_of_story)
-        views, visits, visitors, seen, reads = 0, 0, 0, 0, 0
+        views, visits, visitors, seen, engaged, reads = 0, 0, 0, 0, 0, 0
         for gain in gains_of_story:
             views += gain.views
             visits += gain.visitors
@@ -116,6 +116,8 @@ def _add_history(
             rows.append(_row(subject, gain.hour, views, visitors))
             seen += gain.seen
             rows.append(_row(of_stage("seen", subject), gain.hour, seen))
+            engaged += gain.engaged
+            rows.append(_row(of_stage("engaged", subject), gain.hour, engaged))
             if gain.reads:
                 reads += gain.reads
                 rows.append(_row(of_reads(subject), gain.hour, reads))
@@ -162,7 +164,7 @@ def _add_breakdowns(gained: Sequence[Gain], *, now: datetime) -> None:
         for gain in gains_of_story:
             fields_of_hour = breakdowns([gain], rng)
             by_hour_of_all[gain.hour].update(fields_of_hour)
-            fields_by_day[local_time.local_day(gain.hour)].update(fields_of_hour)
+            fields_by_day[buckets.local_day(gain.hour)].update(fields_of_hour)
         for day, fields_of_day in fields_by_day.items():
             fields.update(fields_of_day)
             if day < first_day:

@@ -7,15 +7,18 @@
   const numbers = new Intl.NumberFormat(language, { numberingSystem: "latn" }); // as Django writes them in every language
   const written = (count) => (count == null ? "–" : numbers.format(count));
 
-  const renew = async (place) => {
+  const places = [...document.querySelectorAll(".readtrack-now")]; // of the same number
+  const renew = async () => {
     if (document.hidden) return;
     let count = null;
     try {
-      count = (await (await fetch(place.dataset.url)).json()).rows[0][0];
+      const { rows, caption } = await (await fetch(places[0].dataset.url)).json();
+      count = rows[0][0];
+      document.querySelectorAll(".readtrack-now-words").forEach((words) => { words.textContent = caption; }); // "person", "people"
     } catch {
       // Such as of a server that restarts, or of a session that has ended: nobody knows.
     }
-    place.textContent = written(count);
+    places.forEach((place) => { place.textContent = written(count); });
   };
 
   // Browsers know the names of countries in every language; the server knows their codes.
@@ -42,8 +45,8 @@
   marks?.addEventListener("mouseover", () => marks.classList.remove("readtrack-hushed"));
 
   document.querySelectorAll("[data-country]").forEach(name);
-  document.querySelectorAll(".readtrack-now").forEach((place) => {
-    setInterval(renew, 30_000, place);
-    document.addEventListener("visibilitychange", () => renew(place));
-  });
+  if (places.length) {
+    setInterval(renew, 30_000);
+    document.addEventListener("visibilitychange", renew);
+  }
 })();

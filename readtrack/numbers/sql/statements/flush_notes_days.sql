@@ -1,5 +1,6 @@
 -- The last flush that ended, and until when the last good full one has read; each note of a range of days; some days of
--- visitors; and what is usual. Only the row of the flush has the columns of a flush, and these are NULL if there was none. Of the parts of a
+-- visitors; what is usual; and the first hours of history. Only the row of the flush has the columns
+-- of a flush, and these are NULL if there was none. Of the shares of a
 -- full flush the first adds up what is of whole models.
 SELECT
     last.*,
@@ -12,12 +13,13 @@ SELECT
     (
         SELECT MAX(flushed_until) FROM {runs}
         WHERE item.item_kind = 1 AND ended IS NOT NULL AND error = '' AND kind <> 'changed'
-        AND (part = '' OR part LIKE '1/%%')
+        AND (share = '' OR share LIKE '1/%%')
     ) AS full_until
 FROM (
     -- The days come first, because PostgreSQL takes the types of the columns from them.
     {days}
     {usual}
+    {first_hours}
     UNION ALL
     SELECT 2, day, text, id, NULL, NULL FROM {notes} WHERE day BETWEEN %s AND %s
     UNION ALL

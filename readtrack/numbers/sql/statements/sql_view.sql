@@ -8,18 +8,14 @@ SELECT
   daily.views,
   CAST(COALESCE(people.visitors, 0) AS {integer}) AS visitors,
   daily.first_visits,
-  daily.{reads},
-  daily.seen,
-  daily.engaged
+  {stages}
 FROM (
 SELECT
   subject,
   day,
   CAST(SUM(CASE WHEN stage = '' THEN views ELSE 0 END) AS {integer}) AS views,
   CAST(SUM(CASE WHEN stage = '' THEN visitors ELSE 0 END) AS {integer}) AS first_visits,
-  CAST(SUM(CASE WHEN stage = 'seen' THEN views ELSE 0 END) AS {integer}) AS seen,
-  CAST(SUM(CASE WHEN stage = 'engaged' THEN views ELSE 0 END) AS {integer}) AS engaged,
-  CAST(SUM(CASE WHEN stage = 'reads' THEN views ELSE 0 END) AS {integer}) AS {reads}
+  {sums_of_stages}
 FROM (
   SELECT
     {stage} AS stage,
