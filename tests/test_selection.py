@@ -13,13 +13,7 @@ MODULE = "tests/test_sample.py"
 
 
 def test_the_list_names_tests_that_exist() -> None:
-    gone = []
-    for test in selection.slow_tests():
-        path, _, function = test.partition("::")
-        file = ROOT / path
-        if not file.exists() or function not in selection.TEST.findall(file.read_text()):
-            gone.append(test)
-    assert gone == []
+    assert [test for test in selection.slow_tests() if not selection.exists(test)] == []
 
 
 @pytest.fixture
@@ -93,8 +87,21 @@ def test_measuring_writes_the_list(sample: Path) -> None:
     assert line.endswith(f"{MODULE}::test_new")
 
 
-def test_measuring_needs_all_tests(sample: Path) -> None:
-    assert "--measure needs --all" in run(sample, "--measure")
+def test_measuring_files_leaves_what_the_list_says_of_others(sample: Path) -> None:
+    other = "tests/test_other.py"
+    (sample / other).write_text("def test_slow():\n    pass\n")
+    listed = sample / "tests" / "slow.txt"
+    listed.write_text(
+        f"9.00 {MODULE}::test_slow\n8.00 {other}::test_slow\n7.00 {other}::test_gone\n"
+    )
+    run(sample, "--measure", MODULE)
+    lines = listed.read_text().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == [f"8.00 {other}::test_slow"]
+
+
+@pytest.mark.parametrize("words", ["", f"-k slow {MODULE}", f"{MODULE}::test_slow[1]"])
+def test_measuring_needs_whole_tests(sample: Path, words: str) -> None:
+    assert "--measure needs --all, or files" in run(sample, "--measure", *words.split())
 
 
 def test_an_unknown_word_is_an_error_of_pytest(sample: Path) -> None:

@@ -1,7 +1,7 @@
 """A pytest plugin: an ordinary run leaves the slow tests to `--all`, and says so in one line.
 
-`tests/slow.txt` names the slow tests. `manage.py test --all --measure` writes it anew; nobody edits
-it by hand. Words that choose tests (paths, `-k`, `-m`, `--lf`) choose slow ones, too, save beside
+`tests/slow.txt` names the slow tests. `manage.py test --all --measure` writes it anew, and
+`manage.py test --measure tests/flush` what it says of these files; nobody edits it by hand. Words that choose tests (paths, `-k`, `-m`, `--lf`) choose slow ones, too, save beside
 `--under`.
 """
 
@@ -23,7 +23,7 @@ TELLING = 3.0
 WORKERS = 4  # of a run on two cores
 HEAD = """\
 # Tests that `manage.py test` leaves to `--all`, and the seconds that all cases of each take.
-# `manage.py test --all --measure` writes this file.
+# `manage.py test --all --measure` writes this file; with files in place of `--all`, what it says of these.
 """
 TEST = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
 seconds: defaultdict[str, float] = defaultdict(float)  # by test, of this run
@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--measure",
         action="store_true",
-        help="with --all, on an idle machine: write down which tests are slow",
+        help="with --all or with files, on an idle machine: write down which tests are slow",
     )
 
 
@@ -52,8 +52,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Decides what an ordinary run leaves out."""
     option = config.option
-    if option.measure and not option.all:
-        raise pytest.UsageError("--measure needs --all")
+    if option.measure and not takes_whole_tests(config):
+        raise pytest.UsageError("--measure needs --all, or files of tests, and all cases of a test")
     if not (option.all or option.rest or option.under or chooses_tests(config)):
         option.under = SLOW
 
@@ -63,6 +63,21 @@ def chooses_tests(config: pytest.Config) -> bool:
     has_marks = config.option.markexpr not in ("", "not mariadb")
     names = ("file_or_dir", "keyword", "lf")  # not all of them are there with --help
     return has_marks or any(getattr(config.option, name, False) for name in names)
+
+
+def takes_whole_tests(config: pytest.Config) -> bool:
+    """Returns True for a run of all tests, or of files, in which no test lacks a case."""
+    option = config.option
+    words = option.file_or_dir
+    may_lack_cases = (
+        option.rest
+        or option.under
+        or option.keyword
+        or getattr(option, "lf", False)  # not there without the plugin of the cache
+        or option.markexpr not in ("", "not mariadb")
+        or any("[" in word for word in words)
+    )
+    return not may_lack_cases and bool(option.all or words)
 
 
 @cache
@@ -129,12 +144,23 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def measured() -> Mapping[str, float]:
-    """Returns the seconds of each slow test of this run. A test that was skipped keeps what it took
-    before.
+    """Returns the seconds of each slow test. A test that did not run, or was skipped, keeps what it
+    took before.
     """
     slow = {test: took for test, took in seconds.items() if took >= SLOW}
-    before = {test: slow_tests()[test] for test in skipped if test in slow_tests()}
-    return {**before, **slow}
+    kept = {
+        test: took
+        for test, took in slow_tests().items()
+        if (test not in seconds or test in skipped) and exists(test)
+    }
+    return {**kept, **slow}
+
+
+def exists(test: str) -> bool:
+    """Returns True for the name of a test that is in its file."""
+    path, _, function = test.partition("::")
+    file = ROOT / path
+    return file.exists() and function in TEST.findall(file.read_text())
 
 
 def pytest_terminal_summary(
@@ -150,6 +176,6 @@ def pytest_terminal_summary(
     news = {test: took for test, took in seconds.items() if test not in slow_tests()}
     told = [f"  {took:.1f} s {test}" for test, took in sorted(news.items()) if took >= TELLING]
     if told and not config.option.measure:
-        terminalreporter.line("Slow, and not in the list that `test --all --measure` writes:")
+        terminalreporter.line("Slow, and not in the list that `test --measure FILE` adds to:")
         for line in told:
             terminalreporter.line(line)
