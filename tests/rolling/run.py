@@ -65,6 +65,24 @@ class Result(NamedTuple):
         return not self.problems
 
 
+class Done(NamedTuple):
+    """What was done with each post."""
+
+    views: Counter[str]  # that counted
+    reads: Counter[str]
+    steps: Counter[str]  # to the last stage of the funnel
+
+    @classmethod
+    def of(cls, entries: list[Any]) -> "Done":
+        """Returns what the journals say."""
+
+        def of_kind(kind: str) -> Counter[str]:
+            return Counter(entry["act"][1] for entry in entries if entry["act"][0] == kind)
+
+        views = Counter(entry["act"][1] for entry in entries if entry.get("does_count"))
+        return cls(views, of_kind("finish"), of_kind("step"))
+
+
 class Rolling:
     """One run, on servers of its own."""
 
@@ -168,20 +186,20 @@ class Rolling:
 
     def _compare(self) -> Result:
         entries = list(self._entries())
-        counted = Counter(entry["act"][1] for entry in entries if entry.get("does_count"))
+        done = Done.of(entries)
         problems = [*self.failures, *self._logged()]
         unread = self._unread(entries)
         for version in (OLD, NEW):
             path = self.folder / f"look-{version}.seen"
             if path.exists():
                 seen = json.loads(path.read_text())
-                problems += _differences(f"the {version} version", seen, counted, unread)
-        if not counted:
+                problems += _differences(f"the {version} version", seen, done, unread)
+        if not done.views:
             problems.append("Nothing was counted.")
         return Result(
             old=self.old,
             acts=Counter(f"{entry['act'][0]} by {entry['version']}" for entry in entries),
-            views=counted.total(),
+            views=done.views.total(),
             problems=problems,
         )
 
@@ -203,7 +221,7 @@ class Rolling:
         for pk in rows["category"]:
             unread |= {f"category {pk} {reader}" for reader in rows["reader"]}
         for entry in entries:
-            kind, what, who, _ = entry["act"]
+            kind, what, who, *_ = entry["act"]
             if kind == "read":
                 unread.discard(f"{what} {who}")
             elif kind == "publish":
@@ -218,16 +236,27 @@ class Rolling:
                 yield f"{path.stem} says:\n{text[-3000:]}"
 
 
-def _differences(
-    who: str, seen: Mapping[str, Any], counted: Counter[str], unread: list[str]
-) -> Iterator[str]:
+def _differences(who: str, seen: Mapping[str, Any], done: Done, unread: list[str]) -> Iterator[str]:
     """Yields what a version sees otherwise than it was done."""
     for place in ("SQL", "Redis", "by device"):
         for post, views in seen[place].items():
-            if views != counted[post]:
-                yield f"{who}: {place} has {views} views of {post}, and {counted[post]} counted."
-    if seen["history"] != counted.total():
-        yield f"{who}: history has {seen['history']} views, and {counted.total()} counted."
+            if views != done.views[post]:
+                yield f"{who}: {place} has {views} views of {post}, and {done.views[post]} counted."
+    if seen["history"] != done.views.total():
+        yield f"{who}: history has {seen['history']} views, and {done.views.total()} counted."
+    yield from _differences_of_stages(who, seen, done)
     wrong_dots = set(seen["unread"]) ^ set(unread)
     if wrong_dots:
         yield f"{who}: dots that are wrong: {', '.join(sorted(wrong_dots)[:10])}."
+
+
+def _differences_of_stages(who: str, seen: Mapping[str, Any], done: Done) -> Iterator[str]:
+    """Yields in which reads and steps a version differs from what was done."""
+    for place in ("reads", "history of reads"):
+        for post, reads in seen[place].items():
+            if reads != done.reads[post]:
+                yield f"{who}: {place} of {post} are {reads}, and {done.reads[post]} were done."
+    for post, stages in seen["funnel"].items():
+        expected = [done.views[post], done.steps[post], done.steps[post]]
+        if stages != expected:
+            yield f"{who}: the funnel of {post} has {stages}, and {expected} passes were done."

@@ -8,7 +8,7 @@ from tests.rolling.run import NEW, OLD, Plan, Result, Rolling
 from tests.rolling.wheels import NoHistoryError
 from tests.support.depth import DEEP
 
-ACTS = ("view", "report", "read", "publish")
+ACTS = ("view", "report", "finish", "step", "read", "publish")
 
 
 def deploy(**plan: Any) -> Result:
@@ -34,6 +34,8 @@ def test_views_and_dots_are_equal_while_one_version_follows_another() -> None:
     [
         ("store/keys.py", '"views:total:{subject}"', '"views:sum:{subject}"', "SQL has"),
         ("store/keys.py", '"category:{subject}:read"', '"category:{subject}:seen"', "dots"),
+        ("store/keys.py", '"funnel:{subject}"', '"passes:{subject}"', "passes were done"),
+        ("script/keys.py", '"reading:{subject}"', '"reads:{subject}"', "reads of post"),
         ("store/lua/record.lua", "local rate, unsettled,", "local unsettled, rate,", ""),
         ("layouts.py", "SIGNED = 1", "SIGNED = 2", "/readtrack/page.js 403"),
         ("layouts.py", '"cookie1"', '"cookie2"', "A visitor with a cookie of another process"),

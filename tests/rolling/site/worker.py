@@ -22,6 +22,7 @@ import django
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 TOKEN = re.compile(r'data-page="([^"]+)"')
 PLACES = ("category", "thread")
+READING = 6  # seconds; readtrack believes no read in less than five
 EACH = 3  # places of each kind that a writer has for itself
 READERS = 4
 PAUSE = 0.2  # seconds between two flushes
@@ -33,10 +34,11 @@ is_leaving = False
 class Act(NamedTuple):
     """What a writer does."""
 
-    kind: str  # view, report, read or publish
+    kind: str  # view, report, finish, step, read or publish
     what: str  # "post 3", "thread 2"
     who: str = ""  # the visitor, or the id of a reader
     token: str = ""  # of the page whose script reports
+    cookie: str = ""  # of the visitor
 
 
 class Writer:
@@ -69,6 +71,9 @@ class Writer:
         return [] if entry["is_done"] else [Act(*entry["act"])]
 
     def next_act(self) -> Act:
+        visit = self.visit_to_go_on()
+        if visit:
+            return visit
         chance = random.random()
         post = f"post {random.choice(self.rows['post'])}"
         if chance < 0.5:
@@ -104,6 +109,32 @@ class Writer:
         ]
         return random.choice(others).read_text() if others else ""
 
+    def leave_visit(self, act: Act, page: Any, browser: Any) -> None:
+        """Leaves a visit that any process is to go on with: to read the text, or to take a step."""
+        token = TOKEN.search(page.text)
+        if token is None:
+            raise AssertionError("The page has no token.")
+        kind = random.choice(["finish", "step"])
+        visit = act._replace(kind=kind, token=token[1], cookie=browser.cookies["anon_id"].value)
+        self.leave("visit", act.who, json.dumps(visit))
+
+    def visit_to_go_on(self) -> Act | None:
+        """Returns what the visitor of a page does next that has been open for long enough. No other
+        process gets it.
+        """
+        paths = [*self.folder.glob("*.visit *")]
+        random.shuffle(paths)
+        for path in paths:
+            taken = self.folder / f"{self.name} goes on"
+            try:
+                if time.time() - path.stat().st_mtime < READING:
+                    continue
+                path.replace(taken)
+            except FileNotFoundError:  # another process took it
+                continue
+            return Act(*json.loads(taken.read_text()))
+        return None
+
     def do(self, act: Act) -> None:
         self.note(act, is_done=False)
         does_count = getattr(self, act.kind)(act)
@@ -121,6 +152,9 @@ class Writer:
         self.meet_a_cookie(post)
         if "anon_id" in browser.cookies:
             self.leave("cookie", post, browser.cookies["anon_id"].value)
+            # A killed writer's view has counted for the cookie of a page that nobody got.
+            if page.headers["X-Readtrack"].startswith("counted"):
+                self.leave_visit(act, page, browser)
         return self.does_count(page)
 
     def meet_a_cookie(self, post: str) -> None:
@@ -144,6 +178,22 @@ class Writer:
         if not answer.json()["elements"]:
             raise AssertionError("The answer to a script has no counts.")
         return self.does_count(answer)
+
+    def finish(self, act: Act) -> bool:
+        """Has read the text, which the page's script tells."""
+        answer = self.browser_of(act).post(
+            "/readtrack/page.js",
+            f"{act.token}\n\n{READING} 1",
+            content_type="text/plain",
+            headers={"Sec-Fetch-Site": "same-origin"},
+        )
+        self.check(answer)
+        return False
+
+    def step(self, act: Act) -> bool:
+        """Buys what the post offers."""
+        self.check(self.browser_of(act).post(f"/buy/{act.what[5:]}/"))
+        return False
 
     def does_count(self, answer: Any) -> bool:
         """Returns True for a view that counts, now or before the writer was killed."""
@@ -177,6 +227,12 @@ class Writer:
             raise AssertionError(
                 f"{page.request['PATH_INFO']} {page.status_code} {page.text[:500]}"
             )
+
+    def browser_of(self, act: Act) -> Any:
+        """Returns the browser of a visitor who came before."""
+        browser = self.browser(act.who)
+        browser.cookies["anon_id"] = act.cookie
+        return browser
 
     def browser(self, who: str) -> Any:
         """Returns a browser of a visitor, whose address is as much its own as its name."""
@@ -253,6 +309,14 @@ def look(folder: Path, name: str) -> None:
             f"post {post.pk}": sum(numbers.breakdown(post, "device").values()) for post in posts
         },
         "history": sum(point.views for point in numbers.series(Post)),
+        "reads": {f"post {post.pk}": numbers.reading(post).reads for post in posts},
+        "history of reads": {
+            f"post {post.pk}": sum(point.views for point in numbers.series(post, count="reads"))
+            for post in posts
+        },
+        "funnel": {
+            f"post {post.pk}": [stage.count for stage in numbers.funnel(post)] for post in posts
+        },
         "unread": sorted(unread),
     }
     (folder / f"{name}.seen").write_text(json.dumps(seen))

@@ -63,7 +63,7 @@ READTRACK = {
     "DEBUG_HEADER": True,
     "RATE": (0, 10),
     "TIMEOUT": 10.0,  # a busy machine may be slow
-    "NUMBERS": {"dimensions": ["device"]},
+    "NUMBERS": {"dimensions": ["device"], "funnels": True},
     "MODELS": {
         "shop.Category": {"read_state": True},
         "shop.Post": {"news_for": ["category"]},

@@ -13,6 +13,7 @@ from shop.models import Category, Post, Thread  # type: ignore[import-not-found]
 # version.
 POST = """{% load cache readtrack %}
 {% cache 3 post object.pk %}<p>{% view_count object %}{% unread_dot object.category %}</p>{% endcache %}
+{% readtrack_text object %}<p>A text of a few words.</p>{% endreadtrack_text %}
 {% readtrack_script %}"""
 PLACE = "{% load readtrack %}<p>{% unread_dot object %}</p>"
 
@@ -28,6 +29,12 @@ def post(request: HttpRequest, pk: int) -> HttpResponse:
 def shared(request: HttpRequest, pk: int) -> HttpResponse:
     """The page of a post as it is for everybody. The page's script counts it."""
     return post(request, pk)
+
+
+def buy(request: HttpRequest, pk: int) -> HttpResponse:
+    """The last step of a funnel."""
+    request.readtrack.step(Post.objects.get(pk=pk), "convert")  # type: ignore[attr-defined]
+    return HttpResponse("Bought.")
 
 
 def category(request: HttpRequest, pk: int) -> HttpResponse:
@@ -53,6 +60,7 @@ def _page(request: HttpRequest, row: Any, source: str) -> HttpResponse:
 urlpatterns = [
     path("posts/<int:pk>/", post),
     path("shared/<int:pk>/", shared),
+    path("buy/<int:pk>/", buy),
     path("category/<int:pk>/", category),
     path("thread/<int:pk>/", thread),
     path("readtrack/", include("readtrack.urls")),
