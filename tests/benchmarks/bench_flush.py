@@ -5,7 +5,7 @@ PostgreSQL together.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import count
 from typing import Any
@@ -47,6 +47,7 @@ STORE_HOURS = """
     ON CONFLICT (subject, hour) DO UPDATE SET views = EXCLUDED.views
 """
 
+_requests = RequestFactory()
 _visitors = count()
 
 
@@ -126,9 +127,10 @@ def seed(posts: int) -> None:
     sql("VACUUM ANALYZE site_post")
 
 
-def view(ids: Iterable[int]) -> None:
-    """Opens the page of each of these posts, once, as a visitor whom nobody has seen before."""
-    requests = RequestFactory()
+def view(ids: Iterable[int], *, visitors: Iterator[int] = _visitors) -> None:
+    """Opens the page of each of these posts, once, as the next visitor: by default one whom nobody
+    has seen before.
+    """
     viewed: list[Post] = []
 
     def page(request: Any) -> HttpResponse:
@@ -137,16 +139,20 @@ def view(ids: Iterable[int]) -> None:
 
     middleware = ReadTrackMiddleware(page)
     for pk in ids:
-        visitor = next(_visitors)
         viewed.append(Post(pk=pk))
-        request: Any = requests.get(
-            f"/posts/{pk}/",
-            HTTP_USER_AGENT=BROWSER,
-            HTTP_REFERER=f"https://site{visitor % REFERRERS}.example/",
-            REMOTE_ADDR=f"10.{visitor >> 16}.{visitor >> 8 & 255}.{visitor & 255}",
-        )
-        request.user = AnonymousUser()
-        middleware(request)
+        middleware(request_for(pk, visitor=next(visitors)))
+
+
+def request_for(pk: int, *, visitor: int) -> Any:
+    """Returns a request for the page of a post, without a cookie."""
+    request: Any = _requests.get(
+        f"/posts/{pk}/",
+        HTTP_USER_AGENT=BROWSER,
+        HTTP_REFERER=f"https://site{visitor % REFERRERS}.example/",
+        REMOTE_ADDR=f"10.{visitor >> 16}.{visitor >> 8 & 255}.{visitor & 255}",
+    )
+    request.user = AnonymousUser()
+    return request
 
 
 def by_hand(*, has_hours: bool = False) -> None:

@@ -33,18 +33,19 @@ class Spent(NamedTuple):
 
 def spent(work: Work) -> Spent:
     """Returns the processor time that the work takes here, in Redis and in PostgreSQL. Linux only."""
-    before = _processor_times()
+    before = processor_times()
     work()
-    after = _processor_times()
+    after = processor_times()
     return Spent(*(end - start for start, end in zip(before, after, strict=True)))
 
 
-def _processor_times() -> Spent:
+def processor_times() -> Spent:
+    """Returns the processor time of this process, of Redis and of PostgreSQL until now. Linux only."""
     redis, sql = map(int, os.environ[SERVERS].split())
-    return Spent(process_time(), _time_of_family(redis), _time_of_family(sql))
+    return Spent(process_time(), time_of_family(redis), time_of_family(sql))
 
 
-def _time_of_family(pid: int) -> float:
+def time_of_family(pid: int) -> float:
     """Returns the processor time of a process, its children, and its children that have ended."""
     ticks_of_ended = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15]
     time = sum(map(int, ticks_of_ended)) / os.sysconf("SC_CLK_TCK")

@@ -37,6 +37,10 @@ class Peer:
         )
         return self
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def do(self, work: str, *, answer: str) -> None:
         """Has it do that. Raises RuntimeError where it answers anything else."""
         assert self._process.stdin
