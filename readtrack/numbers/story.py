@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from readtrack import buckets
 from readtrack.hits.stages import ENGAGED, READS, SEEN, Reached
 from readtrack.numbers import local_time
+from readtrack.numbers.causes import Cause, cause_of_story
 from readtrack.numbers.chance import may_be_chance
 from readtrack.numbers.data import ChartData, ScopeData
 from readtrack.numbers.details import details_of
@@ -94,6 +95,7 @@ class StoryVerdict:
     reads: int | None = None  # per cent of the views of the period
     trend: Trend | None = None
     rising: Rising | None = None
+    cause: Cause | None = None  # why its views rose or fell
     filters: Sequence[Chosen] = ()
 
     @property
@@ -105,7 +107,7 @@ class StoryVerdict:
 def story_verdict_of(data: ScopeData, filters: Sequence[Chosen] = ()) -> StoryVerdict:
     """Returns how the only object of the scope does. `filters` are those in force.
 
-    Needs the table "over-time". Makes no query.
+    Needs the table "over-time", and those of the dimensions to say why. Makes no query.
     """
     chart = data.chart
     if chart is None or not data.is_whole:
@@ -118,6 +120,7 @@ def story_verdict_of(data: ScopeData, filters: Sequence[Chosen] = ()) -> StoryVe
         reads=_share_of_reads(chart),
         trend=_trend(data.scope, data, chart),
         rising=next(iter(rising_stories(data)), None) if data.scope.is_present else None,
+        cause=cause_of_story(data),
         filters=filters,
     )
 

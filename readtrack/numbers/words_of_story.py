@@ -10,6 +10,7 @@ from readtrack.numbers.rising import Rising
 from readtrack.numbers.story import StoryVerdict, Trend, UsualOfStory
 from readtrack.numbers.usual import Word
 from readtrack.numbers.words import SILENT, Lead, Sentence
+from readtrack.numbers.words_of_causes import sentences_of_cause
 from readtrack.numerals import exact, multiple, per_cent, signed_per_cent
 
 HOURS_IN_WORDS = 48  # of an age; a longer one is given in days
@@ -56,12 +57,13 @@ def lead_of_story(verdict: StoryVerdict) -> Lead:
     sentences = [_of_views(verdict)]
     if verdict.reads is not None:
         sentences.append(_of_reads(verdict, verdict.reads))
+    why = sentences_of_cause(verdict.cause)
     if verdict.rising is not None:  # whatever it did until yesterday
-        if said:
-            sentences = [said, *sentences]
+        sentences = [said, *sentences, *why] if said else [*sentences, *why]
         return Lead(_of_rising(verdict.rising), "up", [*map(Sentence, sentences)], ())
     if verdict.trend is not None:
         sentences.append(_of_trend(verdict.trend))
+    sentences += why
     return Lead(said, TONES.get(verdict.word, ""), [*map(Sentence, sentences)], ())
 
 

@@ -1,0 +1,47 @@
+"""An article that grew, and the sites that its readers came from."""
+
+from collections.abc import Mapping
+
+from readtrack import buckets
+from readtrack.numbers import local_time
+from readtrack.numbers.models import BreakdownHistory, DayBreakdown, History
+from readtrack.subjects import subject_of
+from tests.site.models import Article
+from tests.support import usual
+
+#: Views by the days ago that they came, and by the site that they came from.
+VIEWS: Mapping[int, Mapping[str, int]] = {
+    40: {"direct": 5},
+    9: {"direct": 60, "news.example": 40},
+    3: {"direct": 30, "news.example": 30},
+    2: {"direct": 50, "news.example": 710},
+}
+
+
+def story_that_grew() -> Article:
+    """Returns an old article with more views in the last seven days than before, most from one site.
+
+    The site needs the dimension "referrer". Another article has the same sources.
+    """
+    usual.begin()
+    published = buckets.now() - 60 * buckets.DAY
+    all_views = sum(sum(views_by_site.values()) for views_by_site in VIEWS.values())
+    made = Article.objects.create(published_at=published, view_count=all_views)
+    other = Article.objects.create(published_at=published)
+    turned_on = buckets.hour_index(published) - 24
+    BreakdownHistory.objects.create(
+        subject="site.article", kind="views:referrer", hour=turned_on, field="direct", count=1
+    )
+    views = 0
+    for age, views_by_site in VIEWS.items():
+        day = local_time.today() - age * buckets.DAY
+        hour = local_time.first_hour_of(day) + 9
+        views += sum(views_by_site.values())
+        for subject, number in ((subject_of(made), views), ("site.article", 2 * views)):
+            History.objects.create(subject=subject, hour=hour, views=number, visitors=0)
+        for subject in (subject_of(made), subject_of(other)):
+            for site, count in views_by_site.items():
+                DayBreakdown.objects.create(
+                    subject=subject, kind="views:referrer", day=day, field=site, count=count
+                )
+    return made
