@@ -14,16 +14,18 @@ from readtrack.api.questions import Question, questions
 from readtrack.api.scopes import Asked, asked_by, check_interval
 from readtrack.lines import one_line
 from readtrack.numbers import tables
+from readtrack.numbers.causes import Cause
 from readtrack.numbers.data import ChartData, ScopeData
 from readtrack.numbers.detailed import rounded, with_details
 from readtrack.numbers.filters import chosen_in
 from readtrack.numbers.loading import load
 from readtrack.numbers.offered import tables_by_tab
-from readtrack.numbers.scope import FILTERS, Scope, Span
+from readtrack.numbers.scope import FILTERS, Scope, Span, dimension_names
 from readtrack.numbers.story import story_verdict_of
 from readtrack.numbers.totals import totals
 from readtrack.numbers.verdict import verdict_of
 from readtrack.numbers.words import lead
+from readtrack.numbers.words_of_causes import sentences_of_cause
 from readtrack.numbers.words_of_story import lead_of_story
 from readtrack.sql import vendors
 from readtrack.texts import line_of
@@ -87,10 +89,15 @@ def _needed(question: Question, scope: Scope, table_name: str) -> tuple[list[str
     """Returns the tables that the answer is made of, and the rows of objects that they need; 0 for
     all.
 
-    Beside totals it is said which object has the largest share of the views.
+    Beside totals it is said which object has the largest share of the views, and of a single object
+    why its views rose or fell, which makes one query.
     """
-    if not question.has_totals or scope.values or "object" in scope.chosen:
+    if not question.has_totals or scope.values:
         return [table_name], 0
+    if "object" in scope.chosen:
+        # Of all time nothing is compared.
+        names = [] if scope.is_all_time else dimension_names()
+        return [table_name, *(f"by-{name}" for name in names)], 0
     return [table_name, "most-viewed"], 1
 
 
@@ -187,9 +194,32 @@ def _verdict(data: ScopeData) -> dict[str, Any]:
     filters = chosen_in(data)
     if "object" in data.asked.chosen:
         of_story = story_verdict_of(data, filters)
-        return {"verdict": of_story.word, "summary": one_line(lead_of_story(of_story).text)}
+        return {
+            "verdict": of_story.word,
+            "summary": one_line(lead_of_story(of_story).text),
+            "why": _why(of_story.cause),
+        }
     verdict = verdict_of(data, filters)
-    return {"verdict": verdict.word, "summary": one_line(lead(verdict).text)}
+    return {"verdict": verdict.word, "summary": one_line(lead(verdict).text), "why": None}
+
+
+def _why(cause: Cause | None) -> dict[str, Any] | None:
+    """Returns why the views of an object rose or fell, and the numbers that this goes by; None if
+    it is not known.
+    """
+    if cause is None:
+        return None
+    values = []
+    for part in cause.parts:
+        value = {"dimension": part.dimension, "value": part.value}
+        values.append({**value, "views": part.now, "before": part.before})
+    return {
+        "kind": cause.kind,
+        "sentence": one_line(" ".join(sentences_of_cause(cause))),
+        "views": cause.now,
+        "before": None if cause.is_since_publication else cause.before,
+        "values": values,
+    }
 
 
 def _times_usual(data: ScopeData) -> float | None:

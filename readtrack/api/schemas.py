@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from readtrack.api.questions import Question
+from readtrack.numbers.causes import Kind
 from readtrack.numbers.tables import COLUMNS, ValueKind
 from readtrack.numbers.usual import Word as StoryWord
 from readtrack.numbers.verdict import Word as SiteWord
@@ -65,6 +66,32 @@ _TOTAL = _object(
         "change": {**_COUNT, "description": "In per cent."},
     }
 )
+_WHY: Mapping[str, Any] = {
+    "anyOf": [
+        _object(
+            {
+                "kind": {"type": "string", "enum": [*get_args(Kind)]},
+                "sentence": {"type": "string"},
+                "views": {"type": "integer"},
+                "before": {**_COUNT, "description": "None since the publication."},
+                "values": {
+                    "type": "array",
+                    "items": _object(
+                        {
+                            "dimension": {"type": "string"},
+                            "value": {"type": "string"},
+                            "views": {"type": "integer"},
+                            "before": {"type": "integer"},
+                        }
+                    ),
+                },
+            }
+        ),
+        {"type": "null"},
+    ],
+    "description": "Why the views of the object rose or fell, and the numbers that this goes by; None"
+    " if that is not known, or may be chance.",
+}
 
 
 def parameters_schema(question: Question) -> dict[str, Any]:
@@ -104,6 +131,7 @@ def answer_schema(question: Question) -> dict[str, Any]:
             "type": "string",
             "description": "The same in sentences, as the dashboard and its mails say it.",
         }
+        properties["why"] = _WHY
     properties["row_count"] = {"type": "integer", "description": "The rows without a limit."}
     row = {name: _column_schema(name, question) for name in question.columns}
     row["filters"] = {

@@ -15,13 +15,16 @@ from readtrack import buckets
 from readtrack.dashboard.navigation import Choice, begins_before_skips
 from readtrack.dashboard.panels import HIDDEN, File, PageRow, details_texts, link_of, row_of
 from readtrack.numbers import tables
+from readtrack.numbers.causes import causes_of
 from readtrack.numbers.comparison import part_compared
 from readtrack.numbers.data import ScopeData
 from readtrack.numbers.objects import LEAST_OPENED
 from readtrack.numbers.offered import tables_by_tab
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.sql import thinning
+from readtrack.numbers.words_of_causes import phrase_of_cause
 from readtrack.numerals import exact, multiple, signed
+from readtrack.subjects import subject_of
 from readtrack.texts import title_of
 
 FEW = 3  # rows of a short list
@@ -193,13 +196,17 @@ def strip_of(table: tables.Table, dimension: str, scope: Scope) -> list[Part]:
 
 
 def grown(table: tables.Table, data: ScopeData, *, site: str | None) -> ShortList:
-    """Returns the objects that grew most."""
+    """Returns the objects that grew most, and in short why. Makes one query."""
     scope = data.asked
+    causes = causes_of(data, [subject_of(row.values[0]) for row in table.rows[:FEW]])
     names = [column.name for column in table.columns]
     items = []
     for row in table.rows[:FEW]:
         texts = tables.texts_of_row(row, table.columns)
         remark = dict(zip(names, texts, strict=True)).get("change", "")
+        why = phrase_of_cause(causes.get(subject_of(row.values[0])))
+        if why:
+            remark = _("%(change)s: %(why)s") % {"change": remark, "why": why}
         number = signed(row.values[names.index("growth")])
         items.append(Item(title_of(row.values[0]), link_of(row, scope, site=site), number, remark))
     return _short_list(table, scope, part_compared(data), items=items, tab="growth")

@@ -4,7 +4,7 @@ They are the same in every language and for every reader of them, so they are co
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -13,6 +13,7 @@ from django.utils.timezone import get_default_timezone, override
 from readtrack.digest.periods import DigestPeriod
 from readtrack.hits.hit import Reason
 from readtrack.numbers import tables
+from readtrack.numbers.causes import Cause, causes_of
 from readtrack.numbers.data import ChartData, Entry, ScopeData
 from readtrack.numbers.loading import load
 from readtrack.numbers.objects import CANDIDATES
@@ -42,6 +43,7 @@ class Story:
 
     obj: Any
     number: float
+    cause: Cause | None = None  # why it grew; `readtrack.numbers.words_of_causes` says it
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ def contents_of(period: DigestPeriod, *, author: str = "") -> Contents:
     """Returns the numbers of the period, of the whole site or of the objects of an author.
 
     `author` is the author's primary key as text. The days are those of TIME_ZONE, and the numbers
-    are those of the last flush. Makes the queries of three pages of the dashboard.
+    are those of the last flush. Makes the queries of three pages of the dashboard,
+    and one for why stories grew.
     """
     fixed = {"author": author} if author else {}
     with override(get_default_timezone()):
@@ -124,7 +127,9 @@ def _grown(data: ScopeData) -> list[Story]:
     if not data.is_before_known:
         return []
     first = islice(tables.grown(data), STORIES)
-    return _stories(data, [(entry, entry.growth) for entry in first])
+    grown = _stories(data, [(entry, entry.growth) for entry in first])
+    causes = causes_of(data, [subject_of(story.obj) for story in grown])
+    return [replace(story, cause=causes.get(subject_of(story.obj))) for story in grown]
 
 
 def _stories(data: ScopeData, numbers: Sequence[tuple[Entry, float]]) -> list[Story]:

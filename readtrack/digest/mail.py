@@ -32,6 +32,7 @@ from readtrack.numbers.objects import STILL_READ_DAYS
 from readtrack.numbers.scope import A_WEEK_EARLIER, COMPARISONS
 from readtrack.numbers.site_address import absolute
 from readtrack.numbers.words import lead
+from readtrack.numbers.words_of_causes import sentences_of_cause
 from readtrack.numerals import exact, multiple
 from readtrack.texts import address_of, line_of, name_of
 
@@ -51,11 +52,12 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An object of a list: its title, the address that it links to ("" for none), its number."""
+    """An object of a list: its title, the address that it links to ("" for none), its number, why."""
 
     title: str
     url: str
     number: str
+    why: str  # it grew; "" if that is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,7 @@ def _line(story: Story, contents: Contents, reader: Reader, *, number: str) -> L
         title=_shortened(line_of(story.obj)),
         url=_absolute(url or address_of(story.obj)),
         number=number,
+        why=" ".join(sentences_of_cause(story.cause)),
     )
 
 

@@ -16,6 +16,7 @@ from readtrack.numbers.words import lead
 from readtrack.subjects import subject_of
 from tests.api.conftest import Site, answered, asked, assert_same, exported
 from tests.site.models import Article, Category, Post
+from tests.support.growth import story_that_grew
 from tests.support.past import begin_history
 from tests.support.rows import each_row
 
@@ -161,3 +162,19 @@ def test_the_answer_about_an_object_says_how_it_does(site: Site) -> None:
     article = Article.objects.create(title="New", published_at=buckets.now())
     answer = answered(site.editor, "numbers", object=subject_of(article), period="all")
     assert (answer["verdict"], answer["summary"]) == (None, "No views yet.")
+    assert answer["why"] is None
+
+
+def test_the_answer_about_an_object_says_why_it_grew(site: Site) -> None:
+    article = story_that_grew()
+    given = {"object": subject_of(article), "period": "7"}
+    answer = answered(site.editor, "numbers", **given)
+    sentence = "Of 720 views more than before, 700 came from one source: news.example."
+    assert answer["why"] == {
+        "kind": "one",
+        "sentence": sentence,
+        "views": 820,
+        "before": 100,
+        "values": [{"dimension": "referrer", "value": "news.example", "views": 740, "before": 40}],
+    }
+    assert answer["summary"].endswith(sentence)

@@ -10,9 +10,12 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
+from readtrack import buckets
 from readtrack.digest.contents import contents_of
 from readtrack.digest.mail import Letter, letter
 from readtrack.digest.readers import Reader, reader_of
+from readtrack.numbers.models import DayBreakdown
+from readtrack.subjects import subject_of
 from tests.site.models import Article, Category
 from tests.support import digests
 
@@ -97,6 +100,30 @@ def test_it_has_the_numbers_and_the_stories_in_text_and_in_html() -> None:
     message = sent(mail)
     assert message.get_content_type() == "multipart/alternative"
     assert [part.get_content_type() for part in message.iter_parts()] == ["text/plain", "text/html"]
+
+
+def test_it_says_why_a_story_grew(settings: Settings) -> None:
+    numbers = {"dimensions": ["referrer"]}
+    settings.READTRACK = {"DIGEST": digests.DIGEST, "NUMBERS": numbers}
+    grown = digests.article(1_200, before=300, title="Grown")
+    day = digests.week().first_day + buckets.DAY
+    for site, age, count in (
+        ("news.example", 0, 950),
+        ("direct", 0, 250),
+        ("news.example", 7, 150),
+        ("direct", 7, 150),
+    ):
+        DayBreakdown.objects.create(
+            subject=subject_of(grown),
+            kind="views:referrer",
+            day=day - age * buckets.DAY,
+            field=site,
+            count=count,
+        )
+    mail = mail_to(digests.editor())
+    sentence = "Of 900 views more than before, 800 came from one source: news.example."
+    assert f"+900  Grown\n    {sentence}\n" in str(mail.body)
+    assert sentence in html_of(mail)
 
 
 def test_an_author_gets_only_the_numbers_of_their_own_articles() -> None:

@@ -347,3 +347,24 @@ def test_why_costs_no_query_on_the_page(
         numbers.append(len(queries))
         monkeypatch.setattr("readtrack.numbers.story.cause_of_story", lambda _data: None)
     assert numbers[0] == numbers[1]
+
+
+@pytest.mark.django_db
+def test_the_overview_says_in_short_why_a_story_grew(
+    article: Article, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page: Any = admin_client.get(DASHBOARD, {"period": "7"})
+    [look] = [one for one in page.context["looks"] if one.title == "Grew most"]
+    assert [item.remark for item in look.items] == ["+720%: news.example +700"]
+    numbers = []
+    for most_days in (200, 0):
+        monkeypatch.setattr("readtrack.numbers.causes.MOST_DAYS", most_days)
+        with CaptureQueriesContext(connection) as queries:
+            page = admin_client.get(DASHBOARD, {"period": "7"})
+        numbers.append(len(queries))
+    assert numbers[0] == numbers[1] + 1
+    [look] = [one for one in page.context["looks"] if one.title == "Grew most"]
+    assert [item.remark for item in look.items] == ["+720%"]
+    # Nothing is said of what is not compared by whole days.
+    for given in ({"period": "today"}, {"period": "7", "referrer": "news.example"}):
+        assert "news.example +" not in admin_client.get(DASHBOARD, given).text
