@@ -4,7 +4,7 @@ hour makes the same numbers.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cache
 from itertools import accumulate
 from math import cos, exp, pi, sqrt
@@ -16,6 +16,7 @@ from readtrack import buckets
 from readtrack.hits.hit import Reason
 from readtrack.hits.stages import BINS, ENGAGED, READS, SEEN
 from readtrack.numbers import sources
+from readtrack.numbers.sql.day_visitors import block_start
 
 DAYS = 365
 #: Views of an ordinary day, after half a year. Today has more than half as many again: some 1,600 an
@@ -31,10 +32,18 @@ COMPARED = frozenset({7, 28, 90})
 #: The last days of which the sources, devices and countries of each story are known: 90, and the 90 before.
 DAYS_OF_VALUES = 181
 HOURLY_OF_ALL = 60  # the last days that have a row for each hour of all stories together
+DAILY = 60  # days, up to today, of which each story has its visitors by day
+BLOCK = 16  # days of which a story mostly has its visitors together before that
 VIRAL = 170  # days ago
 VIRAL_VIEWS = (90_000, 54_000, 20_000, 8_000, 3_000)  # of that day and the days after it
 CAMPAIGN = range(106, 121)  # days ago: a newsletter for one section
 CAMPAIGN_SECTION = 2
+CAMPAIGN_TIMES = 4  # views that come from the newsletter for each other view of its section
+#: Views, by days ago, that one site brought an old story beside its ordinary ones.
+LINKED = {5: 5_600, 4: 4_000, 3: 2_600, 2: 1_300}
+LINKED_FROM = "news.google.com"
+#: The same of an old story that all of its sources brought views.
+SHARED = {5: 4_000, 4: 3_400, 3: 2_400, 2: 1_700}
 
 SOURCES = {
     sources.DIRECT: 40,
@@ -99,7 +108,7 @@ class Gain(NamedTuple):
     visitors: int  # who had not viewed the story before
     engaged: int  # views whose script told of reading
     reads: int
-    is_campaign: bool
+    guests: "Guests"
 
     @property
     def seen(self) -> int:
@@ -110,9 +119,19 @@ class Gain(NamedTuple):
     def weights_of_sources(self) -> Mapping[str, float]:
         """The weights of the sources that the views come from."""
         of_story = self.story.weights_of_sources
-        if not self.is_campaign:
+        if not self.guests.times:
             return of_story
-        return {**of_story, NEWSLETTER: 4 * sum(of_story.values())}
+        return {**of_story, self.guests.source: self.guests.times * sum(of_story.values())}
+
+
+class Guests(NamedTuple):
+    """Views from a source that a story usually has none from."""
+
+    source: str = ""
+    times: float = 0.0  # so many of them for each other view
+
+
+NO_GUESTS = Guests()
 
 
 def gains(stories: Sequence[Story], *, now: datetime) -> Iterator[Gain]:
@@ -121,13 +140,23 @@ def gains(stories: Sequence[Story], *, now: datetime) -> Iterator[Gain]:
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     appeals = {story: appeal(f"/post/{story.pk}/") for story in stories}
     viral_story = stories[len(stories) * 4 // 5]  # the list begins with the newest: nine months old
+    linked_story = stories[len(stories) * 2 // 5]
+    shared_story = stories[len(stories) * 3 // 5]
     for days_ago in range(DAYS, -1, -1):
         day = today - timedelta(days=days_ago)
         views = _expected_views(appeals, day, days_ago=days_ago)
         if 0 <= VIRAL - days_ago < len(VIRAL_VIEWS):
             views[viral_story] += VIRAL_VIEWS[VIRAL - days_ago]
-        for story, expected in views.items():
-            is_campaign = _is_campaign(story, days_ago)
+        if days_ago in SHARED:
+            views[shared_story] += SHARED[days_ago]
+        for story, ordinary in views.items():
+            expected = ordinary
+            guests = NO_GUESTS
+            if _is_campaign(story, days_ago):
+                guests = Guests(NEWSLETTER, CAMPAIGN_TIMES)
+            if story == linked_story and days_ago in LINKED:
+                expected += LINKED[days_ago]
+                guests = Guests(LINKED_FROM, LINKED[days_ago] / ordinary)
             is_day = not _is_hourly(story, day, today=today)
             if is_day:
                 expected_by_hour = {buckets.hour_index(day) + 23: expected}
@@ -136,7 +165,7 @@ def gains(stories: Sequence[Story], *, now: datetime) -> Iterator[Gain]:
             for hour, number in expected_by_hour.items():
                 viewed = round(rng.gauss(number, sqrt(number)))
                 if viewed > 0:
-                    yield _gain(story, hour, viewed, rng, is_day=is_day, is_campaign=is_campaign)
+                    yield _gain(story, hour, viewed, rng, is_day=is_day, guests=guests)
 
 
 def _expected_views(
@@ -193,7 +222,7 @@ def _by_hour_of_day(
 
 
 def _gain(
-    story: Story, hour: int, views: int, rng: Random, *, is_day: bool, is_campaign: bool
+    story: Story, hour: int, views: int, rng: Random, *, is_day: bool, guests: Guests
 ) -> Gain:
     engaged = _drawn(views, TELLING, rng)
     return Gain(
@@ -204,7 +233,7 @@ def _gain(
         visitors=_drawn(views, NEW, rng),
         engaged=engaged,
         reads=_drawn(engaged, story.share_of_readers, rng),
-        is_campaign=is_campaign,
+        guests=guests,
     )
 
 
@@ -232,6 +261,27 @@ def by_hour(gained: Iterable[Gain], *, now: datetime) -> dict[int, Counter[str]]
                 numbers[hour][name] += until_hour - passed
                 passed = until_hour
     return dict(sorted(numbers.items()))
+
+
+def visitors_by_block(gained: Iterable[Gain], *, now: datetime) -> Counter[tuple[Story, date, int]]:
+    """Returns the visitors of each story by day, and of earlier days mostly by the block: by story,
+    first day and number of days.
+    """
+    first_daily = block_start(now.date() - timedelta(days=DAILY), length=BLOCK)
+    first_days: dict[Story, date] = {}
+    for gain in gained:
+        day = buckets.hour_start(gain.hour).date()
+        first_days[gain.story] = min(day, first_days.get(gain.story, day))
+    visitors = Counter[tuple[Story, date, int]]()
+    for gain in gained:
+        day = buckets.hour_start(gain.hour).date()
+        block = block_start(day, length=BLOCK)
+        # A period that begins at the publication would leave out a block that began before it.
+        if day >= first_daily or block < first_days[gain.story]:
+            visitors[gain.story, day, 1] += gain.visitors
+        else:
+            visitors[gain.story, block, BLOCK] += gain.visitors
+    return visitors
 
 
 def _drawn(number: int, share: float, rng: Random) -> int:

@@ -8,12 +8,11 @@ from random import Random
 
 from demo_project.blog import bulk
 from demo_project.blog.models import Post
-from demo_project.blog.past import DAYS, Gain, Story
+from demo_project.blog.past import BLOCK, DAYS, Gain, Story, visitors_by_block
 from readtrack import buckets
 from readtrack.numbers.flush.day_visitors import roll_up
 from readtrack.numbers.models import DayVisitors
 from readtrack.numbers.sql import group_sums, memberships
-from readtrack.numbers.sql.day_visitors import block_start
 from readtrack.store import keys, scripts
 from readtrack.store.uniques import Union, union
 from readtrack.subjects import label_of, subject_column, subject_of_row
@@ -21,8 +20,6 @@ from readtrack.subjects import label_of, subject_column, subject_of_row
 #: The readers of the paper are in groups of these sizes. So many groups there are of each size.
 GROUPS = {1_000: 300, 100: 600, 10: 3_000}
 LOYAL = 0.2  # share of the groups that read the paper at a time; some stay away for good each day
-DAILY = 60  # days, up to today, of which each story has its visitors by day
-BLOCK = 16  # days of which a story has its visitors together before that
 RETURNING = 0.6  # visitors of a day for each first visit to one of its stories
 AT_ONCE = 500  # unions in one round trip
 
@@ -68,15 +65,8 @@ def _visitors_by_story(
 def _rows_of_stories(
     gained: Iterable[Gain], groups: Sketches, rng: Random, *, now: datetime
 ) -> list[DayVisitors]:
-    """Returns the visitors of each story by day, and of earlier days by the block."""
-    first_daily = now.date() - timedelta(days=DAILY)
-    numbers = Counter[tuple[Story, date, int]]()  # by story, first day and number of days
-    for gain in gained:
-        day = buckets.hour_start(gain.hour).date()
-        if day >= first_daily:
-            numbers[gain.story, day, 1] += gain.visitors
-        elif day < block_start(first_daily, length=BLOCK):
-            numbers[gain.story, block_start(day, length=BLOCK), BLOCK] += gain.visitors
+    """Returns the visitors of each story by day, and of earlier days mostly by the block."""
+    numbers = visitors_by_block(gained, now=now)
     parts = [
         _people(number, groups, rng, progress=_progress(day, now=now))
         for (_, day, _), number in numbers.items()

@@ -1,8 +1,8 @@
 """The demo's past is the same each time, looks like that of a site, and has the scale of its traffic."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from functools import cache
 from random import Random
 
@@ -12,6 +12,7 @@ from demo_project.blog import bulk
 from demo_project.blog.past import (
     COMPARED,
     DAYS,
+    LINKED_FROM,
     VIRAL_VIEWS,
     Gain,
     Story,
@@ -20,9 +21,11 @@ from demo_project.blog.past import (
     gains,
     reading,
     refusals,
+    visitors_by_block,
 )
 from demo_project.traffic.__main__ import _options
 from readtrack import buckets
+from readtrack.numbers.causes import Difference, cause_of
 from readtrack.numbers.models import BreakdownHistory, DayVisitors
 
 NOW = datetime(2026, 6, 1, 15, 30, tzinfo=timezone.utc)
@@ -118,6 +121,41 @@ def test_stories_differ_in_their_sources() -> None:
         shares.append(fields["views:referrer", "www.google.com"] / views)
     assert min(shares) < 0.15
     assert max(shares) > 0.4
+
+
+def values_of(story: Story, days_ago: range) -> dict[str, Counter[str]]:
+    """Returns the views of a story on these days, by dimension and value."""
+    first, last = (buckets.hour_index(NOW - timedelta(days=days)) // 24 for days in days_ago[::5])
+    hours = range(24 * last, 24 * (first + 1))
+    some = [gain for gain in the_past() if gain.story == story and gain.hour in hours]
+    values: dict[str, Counter[str]] = {}
+    for (kind, field), count in breakdowns(some, Random(1)).items():
+        values.setdefault(kind.removeprefix("views:"), Counter())[field] = count
+    return values
+
+
+def test_one_story_grew_by_one_source_and_another_by_all() -> None:
+    grown: list[tuple[str, str]] = []
+    for story in (STORIES[len(STORIES) * 2 // 5], STORIES[len(STORIES) * 3 // 5]):
+        now, before = values_of(story, range(1, 7)), values_of(story, range(8, 14))
+        views = [values["country"].total() for values in (now, before)]
+        cause = cause_of(Difference(views[0], views[1], now, before))
+        assert cause is not None
+        grown.append((cause.kind, cause.parts[0].value))
+    assert grown[0] in {("new", LINKED_FROM), ("beyond", LINKED_FROM)}  # the others may have fallen
+    assert grown[1][0] == "alike"
+
+
+def test_the_visitors_of_a_story_are_those_since_its_publication() -> None:
+    blocks = visitors_by_block(the_past(), now=NOW)
+    assert sum(blocks.values()) == sum(gain.visitors for gain in the_past())
+    assert any(length > 1 for _story, _day, length in blocks)
+    days: defaultdict[Story, list[date]] = defaultdict(list)
+    for story, first, length in blocks:
+        assert first >= story.published.date()
+        days[story] += [first + timedelta(days=number) for number in range(length)]
+    for days_of_story in days.values():
+        assert len(days_of_story) == len(set(days_of_story))
 
 
 def test_some_visitors_read_to_the_end_and_stories_differ_in_that() -> None:
