@@ -147,7 +147,10 @@ def test_a_view_that_is_recorded_counts(redis: Redis, at: datetime, settings: Se
 
 def store_usual(*, views_of_hour: float) -> None:
     """Stores that articles gain so many views in each hour."""
-    by_age = {age: Band(0, views_of_hour * age, 0) for age in (1, 2, 3, 6)}
+    by_age = {}
+    for age in (1, 2, 3, 6):
+        by_age[age] = Band(0, views_of_hour * age, 0)
+        by_age[usual.START + age] = Band(0, views_of_hour * usual.age_before(age), 0)
     gains = {
         number: Band(0, views_of_hour * window.length, 0) for number, window in enumerate(WINDOWS)
     }

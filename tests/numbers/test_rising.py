@@ -137,7 +137,10 @@ def test_what_is_usual_for_a_rise_is_what_it_is_for_an_alert(seed: int) -> None:
     rise(post, 40)
     slots = range(usual_bands.HOURS_OF_WEEK)
     week = {slot: Band(0, chance.randrange(10, 200), 0) for slot in slots}
-    by_age = {age: Band(0, 900.0 * age, 0) for age in usual_bands.AGES}
+    by_age = {}
+    for age in usual_bands.AGES:
+        by_age[age] = Band(0, 900.0 * age, 0)
+        by_age[usual_bands.START + age] = Band(0, 900.0 * usual_bands.age_before(age), 0)
     hourly = chance.choice([1, 600])
     gains = {number: Band(0, hourly * one.length, 0) for number, one in enumerate(WINDOWS)}
     names = {name_of_week(): week, "site.article": by_age, name_of_gains("site.article"): gains}

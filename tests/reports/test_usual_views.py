@@ -37,6 +37,21 @@ def test_an_object_is_compared_with_its_section() -> None:
     assert numbers_reports.times_usual([one, other]) == pytest.approx({one: 2.5, other: 0.25})
 
 
+@pytest.mark.parametrize("hours", [1.6, 5, 25, 30, 47, 100, 300])
+def test_an_object_is_none_of_its_own_peers(hours: float) -> None:
+    views_of_peers = [10, 10, 20, 20, 30, 30, 40, 40, 1000, 1000]
+    usual.begin()
+    for number, views in enumerate(views_of_peers):
+        usual.article(timedelta(hours=400 + number), views=views)
+    large = usual.article(timedelta(hours=hours), views=5000)
+    usual.renew()
+    comparison = numbers_reports.usual(large)
+    assert comparison is not None
+    # The middle half of the ten others: 20 to 40. With its own views it would be more.
+    assert (comparison.low, comparison.high) == (20, 40)
+    assert comparison.times == pytest.approx(5000 / 30)
+
+
 def test_live_views_count() -> None:
     usual.peers(views=4)
     one = usual.article(HOURS_50, views=7)

@@ -17,7 +17,17 @@ from readtrack.flush.run import flush
 from readtrack.numbers.models import History, Note, Usual
 from readtrack.numbers.published import published_field
 from readtrack.numbers.sql import peers, thinning, usual, usual_renewal, usual_week
-from readtrack.numbers.sql.usual import AGES, HOURS_OF_WEEK, NOTHING, Band, Bands, at_age, band_of
+from readtrack.numbers.sql.usual import (
+    AGES,
+    HOURS_OF_WEEK,
+    NOTHING,
+    START,
+    Band,
+    Bands,
+    age_before,
+    at_age,
+    band_of,
+)
 from readtrack.sql import databases
 from readtrack.sql.faults import Faults
 from readtrack.subjects import subject_of
@@ -100,24 +110,40 @@ def expected(stories: list[Story], section: Category | None, *, kept_since: int)
         in_question.sort(key=lambda story: (story.article.published_at, story.article.pk))
         if len(in_question) < peers.FEWEST:
             continue
-        numbers = []
-        for story in in_question[-peers.PEERS :]:
-            published = story.article.published_at
-            assert published is not None
-            hour = buckets.hour_index(published + age * HOUR + timedelta(minutes=30))
-            views: float = story.absolute(hour)
-            if hour < kept_since:
-                views = on_the_line(story, hour)
-            is_known = hour >= kept_since or age >= 24
-            if story.views and is_known:
-                before = before_publication(story, kept_since=kept_since)
-                numbers.append(max(0, views - before))
+        last = in_question[-peers.PEERS :]
+        numbers = numbers_at(last, age, kept_since=kept_since)
         if len(numbers) >= peers.FEWEST:
-            numbers.sort()
-            left_out = len(numbers) // 4
-            middle = numbers[left_out : len(numbers) - left_out]
-            bands[age] = Band(min(middle), mean(middle), max(middle))
+            bands[age] = band_by_hand(numbers)
+        # What the same stories had at the age before.
+        numbers = numbers_at(last, age_before(age), kept_since=kept_since)
+        if age_before(age) and len(numbers) >= peers.FEWEST:
+            bands[START + age] = band_by_hand(numbers)
     return bands
+
+
+def numbers_at(stories: list[Story], age: int, *, kept_since: int) -> list[float]:
+    """Returns the views of each story from its publication until that age, as far as they are known."""
+    numbers = []
+    for story in stories:
+        published = story.article.published_at
+        assert published is not None
+        hour = buckets.hour_index(published + age * HOUR + timedelta(minutes=30))
+        views: float = story.absolute(hour)
+        if hour < kept_since:
+            views = on_the_line(story, hour)
+        is_known = hour >= kept_since or age >= 24
+        if story.views and is_known:
+            before = before_publication(story, kept_since=kept_since)
+            numbers.append(max(0, views - before))
+    return numbers
+
+
+def band_by_hand(numbers: list[float]) -> Band:
+    """Returns the middle half of the numbers."""
+    in_order = sorted(numbers)
+    left_out = len(in_order) // 4
+    middle = in_order[left_out : len(in_order) - left_out]
+    return Band(min(middle), mean(middle), max(middle))
 
 
 def before_publication(story: Story, *, kept_since: int) -> int:
@@ -237,7 +263,7 @@ def test_the_highest_and_the_lowest_quarter_are_left_out() -> None:
 
 
 def test_between_two_ages_it_is_on_the_line() -> None:
-    known = {1: Band(0, 10, 20), 2: Band(10, 20, 40)}
+    known = {1: Band(0, 10, 20), 2: Band(10, 20, 40), START + 2: Band(0, 10, 20)}
     assert at_age(known, 0) == at_age(known, -5) == NOTHING
     assert at_age(known, 0.5) == Band(0, 5, 10)
     assert at_age(known, 1.5) == Band(5, 15, 30)
@@ -251,7 +277,7 @@ def test_too_few_peers_have_no_usual() -> None:
         article(age)
     assert bands() == {}
     article(3)  # too young for the later ages
-    assert [*bands()] == [1, 2]
+    assert {*bands()} == {1, 2, START + 2}
 
 
 def test_a_section_with_too_few_peers_has_none_and_the_model_has_one() -> None:

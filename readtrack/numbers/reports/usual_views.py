@@ -130,11 +130,11 @@ def usual(obj: Model) -> Usual | None:
     """Returns the object's views since its publication beside what is usual for its kind at its
     age.
 
-    Its kind are the last 100 objects of its section that are at least as old, or of its model if
-    the section has fewer than 10. The highest and the lowest quarter of them are left out. None if
-    the model has fewer than 10, too, for an object without a time of publication, in its first
-    hour, and if less than one view is usual. Raises TypeError for an object without counts. Makes
-    one query more than `views`.
+    Its kind are the last 100 objects of its section that are older, so never itself; those of its
+    model if the section has fewer than 10. The highest and the lowest quarter of them are left out.
+    None if the model has fewer than 10, too, for an object without a time of publication, in its
+    first hour, and if less than one view is usual. Raises TypeError for an object without counts.
+    Makes one query more than `views`.
     """
     return _usual_of([obj]).get(obj)
 

@@ -1,7 +1,9 @@
 """The views of peers: what the last objects of a model, or of a section, had at the same age.
 
 The peers at an age are the last PEERS objects that are at least that old. Their views are counted
-from their publication on, so that previews, and views of an earlier publication, are left out.
+from their publication on, so that previews, and views of an earlier publication, are left out. They
+are counted until that age and until the one before it: an object between the two is younger than
+all of these peers, so it is compared with others only.
 """
 
 from collections import Counter, defaultdict
@@ -18,7 +20,16 @@ from readtrack.numbers import local_time
 from readtrack.numbers.published import published_field, time_published
 from readtrack.numbers.sql import thinning
 from readtrack.numbers.sql.gained import BOUNDS_OF_AGE, NUMBERS_OF_AGE, WINDOWS, name_of_gains
-from readtrack.numbers.sql.usual import AGES, Band, Bands, absolute_views, band_of, name_of
+from readtrack.numbers.sql.usual import (
+    AGES,
+    START,
+    Band,
+    Bands,
+    absolute_views,
+    age_before,
+    band_of,
+    name_of,
+)
 from readtrack.sql import databases
 from readtrack.subjects import label_of, news_links, subject_column, subject_of_row
 
@@ -174,9 +185,10 @@ def _bands(label: str, peers: Mapping[str, Peers], *, kept_since: int) -> dict[s
     bands: defaultdict[str, dict[int, Band]] = defaultdict(dict)
     for section, by_age in peers.items():
         for age, rows in by_age.items():
-            views = [*_views(rows, age, weights=weights, absolute=absolute)]
-            if len(views) >= FEWEST:
-                bands[name_of(label, section)][age] = band_of(views)
+            for slot, counted_until in _ages_by_slot(age).items():
+                views = [*_views(rows, counted_until, weights=weights, absolute=absolute)]
+                if len(views) >= FEWEST:
+                    bands[name_of(label, section)][slot] = band_of(views)
             gains_by_window = _gains(
                 rows,
                 age,
@@ -190,6 +202,16 @@ def _bands(label: str, peers: Mapping[str, Peers], *, kept_since: int) -> dict[s
     return dict(bands)
 
 
+def _ages_by_slot(age: int) -> dict[int, int]:
+    """Returns the slots of bands that the peers of an age make, with the age until which their views
+    are counted.
+    """
+    slots = {age: age}
+    if age_before(age):
+        slots[START + age] = age_before(age)
+    return slots
+
+
 def _weights_of_peers(
     peers: Mapping[str, Peers], *, kept_since: int
 ) -> dict[tuple[str, int], Mapping[int, float]]:
@@ -197,9 +219,11 @@ def _weights_of_peers(
     weights: dict[tuple[str, int], Mapping[int, float]] = {}
     for by_age in peers.values():
         for age, rows in by_age.items():
-            for peer in rows:
-                hour = peer.hour_at(age)
-                weights[peer.subject, hour] = _weights(hour, age=age, kept_since=kept_since)
+            for counted_until in _ages_by_slot(age).values():
+                for peer in rows:
+                    hour = peer.hour_at(counted_until)
+                    shares = _weights(hour, age=counted_until, kept_since=kept_since)
+                    weights[peer.subject, hour] = shares
     return weights
 
 

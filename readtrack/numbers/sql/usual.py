@@ -25,6 +25,9 @@ from readtrack.subjects import subject_column
 
 #: The ages (hours since publication) at which objects are compared. Between them, lines are drawn.
 AGES = (1, 2, 3, 6, 12, 24, 36, 48, 72, 120, 168, 336, 720, 1440, 2160, 4320, 8760)
+#: Between two ages the line is that of the peers of the later one, so that no object between two
+#: ages is its own peer. What they had until the earlier one is stored under START + the later one.
+START = 10_000
 HOURS_OF_WEEK = 7 * 24
 DIGITS = 2  # behind the decimal point of a stored number
 # Hours between two lookups of a subject's history, at most, for which all rows between them are read
@@ -53,7 +56,7 @@ class Band(NamedTuple):
 
 
 NOTHING = Band(0, 0, 0)
-#: Bands by age (hours), or by slot of the week: 0 to 167 for the hours from Monday on, in
+#: Bands by age (hours), and by START and an age; or by slot of the week: 0 to 167 for the hours from Monday on, in
 #: TIME_ZONE, and from HOURS_OF_WEEK on for the days; or by the number of a window of age
 #: (gained.py). What too few numbers are known of is missing.
 Bands = Mapping[int, Band]
@@ -70,7 +73,8 @@ def band_of(numbers: Iterable[float]) -> Band:
 def at_age(bands: Bands, age: float) -> Band | None:
     """Returns the usual views until that age (hours), on the line between two of AGES.
 
-    None if too few objects are known that are so old.
+    Both ends of the line are of peers of the later age, so an object that is compared is none of
+    them. None if too few objects are known that are so old.
     """
     if age <= 0:
         return NOTHING
@@ -78,13 +82,19 @@ def at_age(bands: Bands, age: float) -> Band | None:
     if index == len(AGES):
         return None
     later_age = AGES[index]
-    earlier_age = AGES[index - 1] if index else 0
+    earlier_age = age_before(later_age)
     later = bands.get(later_age)
-    earlier = bands.get(earlier_age) if index else NOTHING
+    earlier = bands.get(START + later_age) if earlier_age else NOTHING
     if later is None or earlier is None:
         return None
     share = (age - earlier_age) / (later_age - earlier_age)
     return Band(*(old + share * (new - old) for old, new in zip(earlier, later, strict=True)))
+
+
+def age_before(age: int) -> int:
+    """Returns the one of AGES before that one; 0 for the first."""
+    index = AGES.index(age)
+    return AGES[index - 1] if index else 0
 
 
 def name_of(label: str, section: str = "") -> str:
