@@ -60,6 +60,8 @@ def newest(names: Iterable[str]) -> str:
 
 
 def layout_of(names: Iterable[str]) -> int:
-    """Returns the layout of the tables after the migrations with these names."""
+    """Returns the layout of the tables after the migrations with these names: a number, which rises
+    when older versions cannot work with the tables any more. Names of such migrations have it.
+    """
     matches = [match for match in map(LAYOUT.match, names) if match]
     return max((int(match["layout"]) for match in matches), default=1)

@@ -21,7 +21,7 @@ from readtrack.store import clock, day_keys, erasure, keys, read_state, scripts
 from readtrack.store.erasure import Erased
 from readtrack.store.recording import record as record
 from readtrack.store.sending import sending
-from readtrack.store.skips import NAMED, NAMED_REASONS, key_of, skip_buffer
+from readtrack.store.skips import NAME_PREFIX, NAMED_REASONS, key_of, skip_buffer
 from readtrack.store.trending import refresh_trending as refresh_trending
 from readtrack.unread.outbox import resend as resend
 from readtrack.unread.publishing import mark_unread as mark_unread
@@ -53,11 +53,14 @@ def skip(
 
 
 def count_skips(number: int, reason: Reason, *, at: datetime, agent: str | None) -> None:
-    """Adds so many skips to those that wait, by reason and, with `agent`, by a robot's name."""
-    fields_of_view: list[str] = [reason]
+    """Adds `number` skips with this reason to those that wait to be sent, for the hour of `at`.
+
+    If `agent`, the user agent, is given, a robot or an assistant is also counted by its name.
+    """
+    fields_to_raise: list[str] = [reason]
     if reason in NAMED_REASONS and agent is not None:
-        fields_of_view.append(NAMED + bots.name_of(agent))
-    skip_buffer.add(key_of(at), fields_of_view * number)
+        fields_to_raise.append(NAME_PREFIX + bots.name_of(agent))
+    skip_buffer.add(key_of(at), fields_to_raise * number)
 
 
 def _send_skips() -> None:

@@ -55,10 +55,10 @@ def reader_by_id(pk: Any) -> Reader:
     if has_ordinals() and pk is not None:
         # Quoted, so that it has no colon and is not taken for the name of an anonymous reader.
         return quote(str(pk), safe="")
-    if type(pk) is int and 0 <= pk <= highest():
+    if type(pk) is int and 0 <= pk <= highest_possible():
         return pk
     raise ReaderError(
-        f"User id {pk!r} is not a whole number from 0 to {highest()}:"
+        f"User id {pk!r} is not a whole number from 0 to {highest_possible()}:"
         " let READTRACK['DOTS']['readers'] = 'ordinal' number the readers."
     )
 
@@ -82,7 +82,7 @@ def number_of(reader: Reader | None) -> int | None:
     if not isinstance(reader, str):
         return reader
     # The ordinal would not do, because it belongs to somebody else after Redis has lost `readers`.
-    is_id = reader.isdecimal() and has_whole_ids() and int(reader) <= highest()
+    is_id = reader.isdecimal() and has_whole_ids() and int(reader) <= highest_possible()
     return int(reader) if is_id else None
 
 
@@ -107,8 +107,8 @@ def has_ordinals() -> bool:
     )
 
 
-def highest() -> int:
-    """Returns the highest number of a reader, which bounds the memory of a category's read state.
+def highest_possible() -> int:
+    """Returns the highest number that a reader may have, which bounds the memory of a category's read state.
 
     It depends on the form in DOTS, because a reader takes 1 bit or 32 bits.
     """

@@ -28,7 +28,7 @@ from readtrack import layouts
 from readtrack.conf import cached_setting, conf, register_at_fork, says_true
 from readtrack.hits import addresses, bots, readers
 
-AUTHENTICATION = "django.contrib.auth.middleware"
+LOADER = "django.contrib.auth.middleware"  # the module that loads the users of Django
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
 AT_ONCE = 24  # new cookies that are made together
 RANDOM = 22  # random characters in a cookie
@@ -37,7 +37,7 @@ MOST_COOKIES = 5  # cookies of one name that are looked at in a request
 NO_PART_OF_NAME = re.compile(r"\W", re.ASCII)  # is replaced in a script name within a cookie's name
 # The attribute in which Django keeps headers by their names in small letters. If a version of
 # Django has no such attribute, Django's public functions are used, which are slower.
-HEADERS = "_store"
+HEADERS_ATTRIBUTE = "_store"
 SHARED = re.compile(
     "public|s-maxage", re.IGNORECASE
 )  # in Cache-Control: shared caches may store it
@@ -85,7 +85,7 @@ class Visitor(NamedTuple):
 def signed_in(request: HttpRequest) -> Any | None:
     """Returns the signed-in user, or None."""
     user = getattr(request, "user", None)
-    if _loader_of(user) == AUTHENTICATION:
+    if _loader_of(user) == LOADER:
         # The view has not looked at the user, and has not logged anybody in or out. In an empty
         # session nobody is signed in. To load the user would then add `Vary: Cookie` to the page.
         loaded = getattr(request, "_acached_user", None)
@@ -103,17 +103,21 @@ def is_nobody(request: HttpRequest) -> bool:
     user = getattr(request, "user", None)
     if user is None:
         return True
-    if _loader_of(user) != AUTHENTICATION or _has_session(request):
+    if _loader_of(user) != LOADER or _has_session(request):
         return False
     return not getattr(request, "_acached_user", None)
 
 
 async def asigned_in(request: HttpRequest) -> Any | None:
-    """Returns the signed-in user, or None, like `signed_in`, but awaits the query that loads it."""
+    """Returns the signed-in user, or None, like `signed_in`, but awaits the query that loads it.
+
+    Only Django's own middleware has a user that can be awaited. Any other lazy user is loaded in a
+    thread.
+    """
     loader = _loader_of(getattr(request, "user", None))
-    if loader not in {None, AUTHENTICATION}:
+    if loader not in {None, LOADER}:
         return await sync_to_async(signed_in)(request)
-    if loader == AUTHENTICATION and _has_session(request):
+    if loader == LOADER and _has_session(request):
         await request.auser()
     return signed_in(request)
 
@@ -376,8 +380,8 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
     """Sets the visitor's new cookie."""
     value = visitor.new_cookie
     cookie = _Cookie.__new__(_Cookie)
-    blank, _ = _blank_cookie(_is_secure(request))
-    dict.update(cookie, blank)
+    attributes, _text = _blank_cookie(_is_secure(request))
+    dict.update(cookie, attributes)
     # The attributes of a Morsel are set in the way that pickle does it. Its method `set` would
     # check the name each time.
     name = cookie_name(request)
@@ -386,7 +390,7 @@ def set_cookie(request: HttpRequest, response: HttpResponseBase, visitor: Visito
     # Cache-Control is private, because a shared cache would give the cookie to everybody. Most
     # pages lack the header, and to find and set it by Django's functions takes as long as
     # everything else here.
-    headers = getattr(response.headers, HEADERS, None)
+    headers = getattr(response.headers, HEADERS_ATTRIBUTE, None)
     if headers is None:
         patch_cache_control(response, private=True)
         return
@@ -438,7 +442,7 @@ def remove_cookie(request: HttpRequest, response: HttpResponseBase) -> None:
 
 def may_be_shared(response: HttpResponseBase) -> bool:
     """Returns True if shared caches may store the response, with a new cookie, for all visitors."""
-    headers = getattr(response.headers, HEADERS, None)
+    headers = getattr(response.headers, HEADERS_ATTRIBUTE, None)
     if headers is None:
         control = response.get("Cache-Control", "")
     else:
@@ -458,7 +462,7 @@ def headers_for_cdns(response: HttpResponseBase) -> Sequence[str]:
     They are `CDN-Cache-Control` (RFC 9213), `Surrogate-Control`, and those of single vendors, such
     as `Cloudflare-CDN-Cache-Control`. The names are in small letters.
     """
-    headers = getattr(response.headers, HEADERS, None)
+    headers = getattr(response.headers, HEADERS_ATTRIBUTE, None)
     if headers is None:
         headers = [name.lower() for name in response.headers]
     return _names_for_cdns(tuple(headers))

@@ -40,7 +40,7 @@ from readtrack.numbers.sql.memberships import OTHER as OTHER_GROUPS
 from readtrack.numbers.sql.usual import Band
 from readtrack.numbers.usual import LOW, word_of
 from readtrack.numerals import exact, multiple, share, signed_per_cent
-from readtrack.store.skips import NAMED, OTHER
+from readtrack.store.skips import NAME_PREFIX, OTHER
 from readtrack.texts import title_of
 
 #: What the values of a column are; `text` shows each kind in its own way.
@@ -1039,11 +1039,14 @@ def robots(data: ScopeData) -> Table:
 
     Redis keeps them for SKIP_HOURS, so earlier ones are missing.
     """
-    special_labels = {OTHER: _("other robots and assistants"), f"{NAMED}none": _("without a name")}
+    special_labels = {
+        OTHER: _("other robots and assistants"),
+        f"{NAME_PREFIX}none": _("without a name"),
+    }
     labels = {}
     for name in _skip_names(data):
-        if name.startswith(NAMED):
-            labels[name] = special_labels.get(name, name.removeprefix(NAMED))
+        if name.startswith(NAME_PREFIX):
+            labels[name] = special_labels.get(name, name.removeprefix(NAME_PREFIX))
     caption = _("By the names that they give themselves: some 50 names an hour.")
     kept = _("Of the whole site, whatever the filters. They are kept for 48 hours.")
     return Table(

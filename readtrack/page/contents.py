@@ -90,7 +90,7 @@ def packed_by(response: Any) -> str:
     """Returns what has packed the body, such as `gzip` of Django's decorator; "" for a plain body,
     and for what cannot be unpacked.
     """
-    headers = getattr(response.headers, visitors.HEADERS, None)
+    headers = getattr(response.headers, visitors.HEADERS_ATTRIBUTE, None)
     if headers is not None and "content-encoding" not in headers:  # the fastest way to see that
         return ""
     encoding = str(response.headers.get("Content-Encoding", "")).lower()

@@ -34,8 +34,9 @@ class Faults:
     def __init__(self) -> None:
         self.failed: set[str] = set()  # subjects, and labels of models that failed as a whole
         self.locked: set[str] = set()  # subjects that other transactions were in the way of
+        # What failed, by the label of its model and the text of the error.
         self._by_reason: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        self._absent_tables: set[str] = set()
+        self._absent_tables: set[str] = set()  # names of tables that the database lacks
         # By the label of a model of which nothing more is tried.
         self._given_up: dict[str, Exception] = {}
 

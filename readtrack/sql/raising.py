@@ -26,7 +26,8 @@ def write(model: type[Model], snapshots: Mapping[Any, RowCounts]) -> Written:
 
     `snapshots` has the live counts by primary key. It does not wait for rows that another
     transaction has locked. After a conflict the caller has to try again. Returns which rows were
-    raised, and why the other ones were not.
+    raised, and why the other ones were not. A row is ahead if it stores more views than its
+    snapshot; it is raised all the same if it stores fewer visitors.
     """
     table = table_of(model)
     # Primary keys of the model by the row's key in the table that has the counts. Sorted, so that

@@ -47,7 +47,9 @@ def effects_of_view(hit: Hit, subject: str) -> tuple[Effect, ...]:
 
 
 def options_of(hit: Hit) -> Options | None:
-    """Returns the options of record.lua for the effects of the hit's views; None without effects."""
+    """Returns what record.lua is told of the effects of the hit's views: of all that they do beyond
+    the plain counters. None if they do nothing more.
+    """
     effects_by_view = [effects_of_view(hit, subject) for subject in hit.views]
     if not any(effects_by_view):
         return None
@@ -55,7 +57,7 @@ def options_of(hit: Hit) -> Options | None:
 
 
 def options(effects_by_view: Sequence[Sequence[Effect]], subjects: Sequence[str]) -> Options:
-    """Returns the options of record.lua for the effects of the views of `subjects`."""
+    """Returns what record.lua is told of the effects of the views of `subjects`."""
     key_names: list[str] = []
     sizes = []  # of the effects of each view: name, number of keys, and argument
     for effects, subject in zip(effects_by_view, subjects, strict=True):

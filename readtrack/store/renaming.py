@@ -82,10 +82,11 @@ def move(rename: Rename) -> int:
     """Moves every key of the old name to the new one. Returns their number.
 
     Raises redis.RedisError. What was moved until then stays moved, and a second call moves the
-    others. Call it within `turn`.
+    others. Call it within the context `turn`, in which no other process moves keys.
     """
     moved = 0
     if keys.is_divided():
+        # Keys that an earlier call took out of one partition, and did not get into the other.
         on_their_way = chain.from_iterable(scanning.key_batches(f"{keys.moving.family}:*"))
         moved += _arrive(on_their_way, rename)
     _rename_members(rename, at=buckets.now())

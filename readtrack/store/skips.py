@@ -21,9 +21,9 @@ INTERVAL = 1.0  # seconds between two sendings
 LAST = 2.0  # seconds for which the end of a process tries again while Redis fails
 PAUSE = 0.1  # seconds between two of these tries
 
-NAMED = "bot:"  # before the name of a robot or an assistant
+NAME_PREFIX = "bot:"  # before the name of a robot or an assistant
 NAMED_REASONS = frozenset({"bot", "agent"})  # reasons of hits that are also counted by name
-OTHER = f"{NAMED}other"
+OTHER = f"{NAME_PREFIX}other"
 # Reasons, notices and names of robots that Redis keeps of an hour. Robots can make up names, so
 # further ones are counted as OTHER.
 MOST_FIELDS = 64
@@ -69,7 +69,7 @@ class SkipBuffer:
 
         Mostly all fields are of one hour. While Redis is down for longer, robots soon are OTHER.
         """
-        if field.startswith(NAMED) and len(self.skips) >= MOST_FIELDS:
+        if field.startswith(NAME_PREFIX) and len(self.skips) >= MOST_FIELDS:
             field = OTHER
         self.skips[key, field] += 1
         while len(self.skips) > MOST_WAITING:
@@ -123,7 +123,7 @@ def _call_of(skips: Counter[tuple[str, str]]) -> list[Call[int | None]]:
     """
     if not skips:
         return []
-    arguments: list[str | int] = [keys.skips.ttl, MOST_FIELDS, NAMED, OTHER]
+    arguments: list[str | int] = [keys.skips.ttl, MOST_FIELDS, NAME_PREFIX, OTHER]
     for (_, reason), count in skips.items():
         arguments += (reason, count)
     return [Call("skip", [key for key, _ in skips], arguments, int, absent=None)]

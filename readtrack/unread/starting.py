@@ -98,7 +98,7 @@ def highest_number() -> int:
         highest = users.count() - 1
     else:
         highest = users.aggregate(highest=Max("pk"))["highest"] or 0
-    return max(0, min(highest, readers.highest()))
+    return max(0, min(highest, readers.highest_possible()))
 
 
 def give_ordinals() -> dict[str, int]:

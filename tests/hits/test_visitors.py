@@ -238,7 +238,7 @@ def test_a_response_with_a_new_cookie_is_for_its_visitor_alone(
     )
     patch_cache_control(expected, private=True)
     if not is_known:
-        monkeypatch.setattr(visitors, "HEADERS", "gone")
+        monkeypatch.setattr(visitors, "HEADERS_ATTRIBUTE", "gone")
     visitors.set_cookie(request, response, visitors.visitor(request, None))
     assert sorted(response.items()) == sorted(expected.items())
 

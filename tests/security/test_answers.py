@@ -281,7 +281,7 @@ def test_a_page_that_a_cdn_may_keep_sets_no_cookie(header: str, has_cookie: bool
 def test_headers_for_cdns_are_found_without_djangos_own_store(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(visitors, "HEADERS", "another name")
+    monkeypatch.setattr(visitors, "HEADERS_ATTRIBUTE", "another name")
     response = HttpResponse(headers={"Netlify-CDN-Cache-Control": "max-age=60"})
     assert visitors.may_be_shared(response)
     assert not visitors.may_be_shared(HttpResponse(headers={"Vary": "Cookie"}))

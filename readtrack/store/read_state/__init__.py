@@ -140,7 +140,7 @@ def number(readers_in_order: Sequence[Reader]) -> list[Call[int]]:
     There is one call for each partition. Each answers with the highest ordinal that is given; with
     -1, and without giving any, if the Redis of its partition has not begun.
     """
-    arguments = (readers.highest(), *map(ordinals.field, readers_in_order))
+    arguments = (readers.highest_possible(), *map(ordinals.field, readers_in_order))
     calls = []
     for tag in keys.tags():
         key_names = [keys.reads_began(tag), keys.readers_new(tag), keys.readers_next(tag)]

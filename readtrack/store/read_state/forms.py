@@ -95,8 +95,8 @@ class Form:
         """The memory of a reader in a category's read state (bits)."""
         return READER_BITS[self.name]
 
-    def highest(self) -> int:
-        """Returns the highest number of a reader, which bounds the memory of a category."""
+    def highest_possible(self) -> int:
+        """Returns the highest number that a reader may have, which bounds the memory of a category."""
         return highest_reader(self.bits)
 
     def size_of(self, highest: int) -> int:
@@ -140,12 +140,15 @@ class Form:
     def mark(
         self, reader: Reader, subjects: Sequence[str], *, page: PageTime, absent: Any = ...
     ) -> Call[tuple[str, ...]]:
-        """Returns the call that marks the categories read. The result is the subjects of those that
-        are read now.
+        """Returns the call that marks the categories, of one partition, read. The result is the
+        subjects of those that are read now.
+
+        `page` says when the page began: what was published later stays unread. `absent` is the
+        result if the server of a cluster is silent.
         """
         tag = keys.tag(subjects[0])
         key_names = [keys.reads_began(tag), keys.reads_changed(tag), *self._state_keys(subjects)]
-        highest = self.highest()
+        highest = self.highest_possible()  # number of a reader
         arguments: list[str | int] = [
             len(subjects),
             ordinals.field(reader),
@@ -159,7 +162,7 @@ class Form:
             key_names += [*hashes, *ordinals.other_hashes(reader, tag)]
             most_readers = ordinals.most_readers(reader, highest=highest)
             is_for_sql = not ordinals.is_anonymous(reader)  # SQL has copies of users' ordinals only
-            arguments += [len(hashes), most_readers, ordinals.end(reader), int(is_for_sql)]
+            arguments += [len(hashes), most_readers, ordinals.expiry(reader), int(is_for_sql)]
         decode = partial(marked, subjects)
         return Call(f"mark_read_{self.name}", key_names, arguments, decode, absent)
 

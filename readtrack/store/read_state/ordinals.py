@@ -75,7 +75,7 @@ def most_shown(reader: Reader) -> int | str:
     return _most_anonymous()
 
 
-def end(reader: Reader) -> int | str:
+def expiry(reader: Reader) -> int | str:
     """Returns when the hash for a new reader expires (seconds since 1970); "" for never."""
     if not is_anonymous(reader):
         return ""
