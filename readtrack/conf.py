@@ -14,8 +14,6 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 from django.utils.module_loading import import_string
 
-from readtrack.renamed import current_names
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 Keys = TypeVar("Keys")
 Path = str | PurePath
@@ -164,11 +162,11 @@ class Conf:
 
 
 def site_settings() -> dict[str, Any]:
-    """Returns the settings as the site gives them, by their current names."""
+    """Returns the settings as the site gives them."""
     overrides = getattr(settings, "READTRACK", {})
     if not isinstance(overrides, dict):  # a system check reports it
         return {}
-    return current_names(overrides)
+    return overrides
 
 
 def key_class(name: str) -> type[Any] | None:

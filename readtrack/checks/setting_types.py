@@ -11,7 +11,6 @@ from django.core import checks
 
 from readtrack import parts, shipped
 from readtrack.conf import ANNOTATIONS, Path, conf, key_class, site_settings
-from readtrack.renamed import RENAMED
 
 
 class Expected(NamedTuple):
@@ -166,23 +165,6 @@ def check_types() -> list[checks.CheckMessage]:
             id="readtrack.E002",
         )
         for setting in wrong_types()
-    ]
-
-
-def check_renamed() -> list[checks.CheckMessage]:
-    """Checks that settings have their current names."""
-    overrides = getattr(settings, "READTRACK", {})
-    if not isinstance(overrides, dict):
-        return []
-    return [
-        checks.Warning(
-            f"READTRACK['{old_name}'] is called '{new_name}' now; a later version refuses the old"
-            " name.",
-            hint=f"Write '{new_name}' in its place, with the same value.",
-            id="readtrack.W047",
-        )
-        for old_name, new_name in RENAMED.items()
-        if old_name in overrides
     ]
 
 

@@ -29,7 +29,6 @@ from readtrack.parts import Check
 
 TYPE_CHECKS: tuple[Check, ...] = (
     setting_types.check_dict,
-    setting_types.check_renamed,
     setting_types.check_types,
     setting_types.check_names,
     setting_types.check_keys,
