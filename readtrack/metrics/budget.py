@@ -32,6 +32,12 @@ from readtrack.unread.starting import highest_number
 # The seconds whose views share a key, by the piece of the pattern that names the time.
 HOURS_OF_DAY = keys.DAY // keys.HOUR
 SLOTS = {"minute": keys.MINUTE, "hour": keys.HOUR, "date": keys.DAY}
+# Why to choose the strategy that takes least memory, by its name. It has to be one of these.
+REASONS = {
+    "hll": "its size stays the same however many visitors come",
+    "set": "a post has few visitors: their sets take next to nothing, and are exact",
+    "bitmap": "most readers view a post, and a bit for each takes least",
+}
 SMALL = 1_000  # bytes of a post's visitors below which a smaller strategy is not worth choosing
 FEW_BITS = 0.1  # share of set bits below which a bitmap is mostly empty
 MONTH = 30  # days within which the visitors of a new site are assumed to come
@@ -235,7 +241,7 @@ def _advice(size: SiteSize, strategies: Mapping[str, KeyKind]) -> Advice:
     suitable = [
         strategy
         for strategy in STRATEGIES.values()
-        if strategy.suits and (readers_suffice or not strategy.needs_reader)
+        if strategy.name in REASONS and (readers_suffice or not strategy.needs_reader)
     ]
 
     def cost(strategy: Strategy) -> tuple[float, bool, float]:
@@ -244,7 +250,7 @@ def _advice(size: SiteSize, strategies: Mapping[str, KeyKind]) -> Advice:
         return max(each, SMALL), not strategy.is_exact, each
 
     cheapest = min(suitable, key=cost)
-    return Advice(cheapest.name, cheapest.suits)
+    return Advice(cheapest.name, REASONS[cheapest.name])
 
 
 def _estimate(row: keys.Key, size: SiteSize) -> KeyKind:

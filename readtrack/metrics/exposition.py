@@ -209,11 +209,12 @@ def _memory_in(answer: bytes) -> measurements.Memory:
 def _sql_answers() -> SqlAnswers | None:
     """Asks SQL. Returns None if a database fails."""
     try:
+        newest = runs.newest_ended()
         return SqlAnswers(
             sums=_sums(),
             last_flush=runs.last_good(),
             last_full_flush=runs.last_good(is_full=True),
-            has_last_flush_failed=runs.has_last_failed(),
+            has_last_flush_failed=newest is not None and newest.error != "",
             outbox=measurements.outbox(),
         )
     except Error:

@@ -13,7 +13,6 @@ from readtrack.management.subcommands.base import Subcommand
 from readtrack.metrics.budget import Budget as Estimate
 from readtrack.metrics.budget import budget
 from readtrack.metrics.memory import KeyKind
-from readtrack.store.uniques import STRATEGIES
 
 NUMBERS = (
     "posts",
@@ -24,6 +23,14 @@ NUMBERS = (
     "categories",
     "threads",
 )  # of a SiteSize
+# What each strategy of unique visitors can tell, by its name.
+ANSWERS = {
+    "hll": "within 0.81 %, any posts together",
+    "set": "exact, who has seen what",
+    "daily": "exact for a day, who has seen what on it; two days at most",
+    "bitmap": "exact, signed-in users only, who has seen what",
+    "none": "nothing",
+}
 MOST = 10**12  # the highest number that can be given
 
 
@@ -149,7 +156,7 @@ def _table_of_strategies(strategies: Mapping[str, KeyKind]) -> list[str]:
     """Returns the lines of a table of the strategies that count unique visitors, by name."""
     lines = [f"  {'ways to count visitors':26} {'a post':>9} {'all posts':>9}"]
     for name, key_kind in strategies.items():
-        answers = STRATEGIES[name].answers
+        answers = ANSWERS[name]
         lines.append(f"  {name:26} {size(key_kind.each):>9} {size(key_kind.total):>9}  {answers}")
     return lines
 

@@ -24,7 +24,6 @@ if not apps.is_installed("readtrack"):
     )
 
 SUBJECT_LENGTH = 200  # characters; see `subjects.subject_column`
-KIND_LENGTH = 40  # characters of the kind of a hash, such as `views:country`
 
 
 class SubjectRow(OwnRow):

@@ -10,9 +10,9 @@ from django.db.models import Model
 
 from readtrack import parts, subjects
 from readtrack.conf import conf
-from readtrack.models import KIND_LENGTH
 from readtrack.numbers import dimensions
 from readtrack.numbers.model_options import IN_MODELS, option_of
+from readtrack.numbers.models import KIND_LENGTH
 from readtrack.numbers.options import numbers_options
 from readtrack.numbers.published import is_date
 from readtrack.store import keys

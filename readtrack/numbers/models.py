@@ -7,11 +7,13 @@ from django.utils.translation import gettext_lazy as _
 
 from readtrack import parts
 from readtrack.hits.stages import STAGES
-from readtrack.models import KIND_LENGTH, SUBJECT_LENGTH, SubjectRow
+from readtrack.models import SUBJECT_LENGTH, SubjectRow
 from readtrack.models.fields import ExactCharField, ExactKeyField
 from readtrack.models.rows import OwnRow
 
 parts.require("readtrack.numbers")
+
+KIND_LENGTH = 40  # characters of the kind of a hash, such as `views:country`
 
 
 class Breakdown(SubjectRow):

@@ -42,12 +42,6 @@ def newest_ended() -> FlushRun | None:
     return databases.rows(FlushRun).filter(ended__isnull=False).first()
 
 
-def has_last_failed() -> bool:
-    """Returns True if the newest flush that has ended, ended with an error."""
-    newest = newest_ended()
-    return newest is not None and bool(newest.error)
-
-
 def newest_faults() -> list[str]:
     """Returns the lines about what the newest flushes could not store: of each share the last full
     flush, and the last one after it.

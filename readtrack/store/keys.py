@@ -100,9 +100,6 @@ class Key:
         self.family = re.split(r":\{(?!dimension)", pattern)[0]  # the beginning, before the tag
         self.tagged = f"{self.family}{{tag}}{pattern[len(self.family) :]}"
         self.template = PIECE.sub("%s", self.tagged)
-        # Bytes that a key takes in tables of the server, which MEMORY USAGE leaves out. Measured
-        # with Redis 7 and Valkey 9.
-        self.overhead = 30 if ttl else 16
         # The index of the piece by which the partition is computed; None without such a piece.
         self.owner: int | None = None
         self.piece_names: Sequence[str] = PIECE.findall(pattern)

@@ -49,8 +49,6 @@ class Strategy:
     covers_days = (
         0  # days, today included, for which there are keys of `rows[0]`; 0 if they have none
     )
-    answers = ""  # what it can tell, for `manage.py readtrack budget`
-    suits = ""  # why to choose it if it takes least memory; "" if the budget never advises it
 
     def effects(self, hit: Hit, subject: str) -> tuple[Effect, ...]:
         """Returns what a counted view does to the keys; nothing for a visitor who is not counted."""
@@ -106,8 +104,6 @@ class HyperLogLogs(Strategy):
     command = "PFCOUNT"
     adds = "PFADD"
     has_sketch = True
-    answers = "within 0.81 %, any posts together"
-    suits = "its size stays the same however many visitors come"
 
     def together(self, subjects: Sequence[str]) -> int:
         if len(keys.by_tag(subjects)) == 1:
@@ -132,8 +128,6 @@ class Sets(Strategy):
     asks = "SISMEMBER"
     adds = "SADD"
     is_exact = True
-    answers = "exact, who has seen what"
-    suits = "a post has few visitors: their sets take next to nothing, and are exact"
 
     def together(self, subjects: Sequence[str]) -> int:
         return count_union(map(self.key, subjects))
@@ -151,7 +145,6 @@ class DailySets(Strategy):
     command = "GET"
     asks = "SISMEMBER"
     covers_days = keys.unique_day.ttl // keys.DAY
-    answers = "exact for a day, who has seen what on it; two days at most"
 
     def effects(self, hit: Hit, subject: str) -> tuple[Effect, ...]:
         tag = keys.tag(subject)
@@ -172,8 +165,6 @@ class Bitmaps(Strategy):
     asks = "GETBIT"
     needs_reader = True
     is_exact = True
-    answers = "exact, signed-in users only, who has seen what"
-    suits = "most readers view a post, and a bit for each takes least"
 
     def together(self, subjects: Sequence[str]) -> int:
         bits = 0
@@ -195,7 +186,6 @@ class NoVisitors(Strategy):
     key = keys.hll
     command = "PFCOUNT"
     has_sketch = True
-    answers = "nothing"
 
 
 class Union(NamedTuple):

@@ -12,6 +12,7 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack.hits import bots
+from readtrack.metrics.memory import overhead
 from readtrack.script import robots
 from readtrack.store import counters, keys
 from readtrack.store.skips import skip_buffer
@@ -126,7 +127,7 @@ def weigh(redis: Redis) -> dict[str, tuple[int, int, int]]:
         assert row is not None, name
         amount = amounts.setdefault(row.pattern, Counter())
         amount["keys"] += 1
-        amount["bytes"] += int(redis.memory_usage(name, samples=0) or 0) + row.overhead
+        amount["bytes"] += int(redis.memory_usage(name, samples=0) or 0) + overhead(row)
         amount["endless"] += redis.ttl(name) == -1
     return {row: (each["keys"], each["bytes"], each["endless"]) for row, each in amounts.items()}
 
