@@ -112,6 +112,7 @@ def _is_doubtful(forwarded: str, candidates: Sequence[str], client: str) -> bool
     """Returns True if X-Forwarded-For is not believed, or names a public address before the
     client's: then the client's may be that of a proxy.
 
+    `candidates` are the addresses in the header that may be the client's, the last one most likely.
     The setting PROXIES may be wrong, so what the site says is judged by the header as well.
     """
     if conf.PROXIES and not candidates:

@@ -28,7 +28,7 @@ class Repacker:
         self._text = b""  # unpacked, and neither returned nor sent
         self._data = b""  # of the last chunk, and not unpacked
         self.is_beyond = False  # the limits, or what gzip has made
-        self._is_raw = False  # chunks are passed on as they are
+        self._passes_chunks_on = False  # as they are, without unpacking them
 
     def unpacked(self, chunk: bytes) -> bytes:
         """Returns the text of the chunk that may be filled in; b"" beyond the limits."""
@@ -59,10 +59,10 @@ class Repacker:
 
         `waiting` is the text of earlier chunks that is not sent yet.
         """
-        if self._is_raw:
+        if self._passes_chunks_on:
             yield self._data
         elif self._held is not None:
-            self._is_raw = True
+            self._passes_chunks_on = True
             self._text = b""
             yield b"".join(self._held)
             self._held = None
@@ -71,7 +71,7 @@ class Repacker:
 
     def last(self) -> bytes:
         """Returns the end of the packed stream."""
-        if self._is_raw:
+        if self._passes_chunks_on:
             return b""
         return self._packer.flush()
 
@@ -124,7 +124,7 @@ class Repacker:
             self._data = data[start : start + SLICE]
             for piece in self._pieces():
                 yield self.packed(piece)
-            if self._is_raw:
+            if self._passes_chunks_on:
                 yield self._packer.flush()
                 yield self._data + data[start + SLICE :]
                 return
@@ -137,4 +137,4 @@ class Repacker:
             except zlib.error:
                 break
             self._data = self._member.unconsumed_tail or self._member.unused_data
-        self._is_raw = bool(self._data) or self._member.eof
+        self._passes_chunks_on = bool(self._data) or self._member.eof

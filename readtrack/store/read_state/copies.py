@@ -82,15 +82,17 @@ def oldest_changes(tag: str, *, skip: int = 0) -> ChangeBatch:
         places = (skip, skip + CHANGES_AT_ONCE - 1)
         call = Call("ZRANGE", [keys.reads_changed(tag)], places, scripts.names)
         key_names = scripts.run(call, patient=True)
-        changes, unused = _divided(key_names)
+        changes, unused = _by_owner(key_names)
         if unused:
             scripts.run(Call("ZREM", [keys.reads_changed(tag)], unused, int), patient=True)
         if changes.number or not key_names:
             return changes
 
 
-def _divided(key_names: Sequence[str]) -> tuple[ChangeBatch, list[str]]:
-    """Returns the changes of these keys, and the names of those keys that are not in use."""
+def _by_owner(key_names: Sequence[str]) -> tuple[ChangeBatch, list[str]]:
+    """Returns what changed: the keys of parts, and the subjects of the core's keys. Also returns the
+    names of keys that are not in use, such as those of another form.
+    """
     changes = ChangeBatch([], [])
     unused = []
     for name in key_names:
