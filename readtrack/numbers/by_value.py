@@ -9,12 +9,14 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import NamedTuple
+from heapq import nlargest
+from typing import Any, NamedTuple
 
 from readtrack import buckets
 from readtrack.numbers import local_time
 from readtrack.numbers.data import ByValue, Hashes
 from readtrack.numbers.objects import CANDIDATES, MOST, Objects
+from readtrack.numbers.order import place_among_equals
 from readtrack.numbers.people import days_of
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.sql import breakdown_history, day_breakdowns
@@ -150,9 +152,13 @@ def _steps_of_all(
         return _steps(gains, [*starts.values()])
     columns = [*map(subject_column, objects.candidates(limit=MOST))]
     views = day_breakdowns.views_with_values(columns, values_of(scope), None)
-    return {
-        column: {len(first_hours) - 1: count} for (column, _), count in views.most_common(limit)
-    }
+    views_by_column = {column: count for (column, _), count in views.items()}
+
+    def rank(column: str) -> tuple[int, Any]:
+        return views_by_column[column], place_among_equals(column)
+
+    best = nlargest(limit, views_by_column, key=rank)
+    return {column: {len(first_hours) - 1: views_by_column[column]} for column in best}
 
 
 def _is_of_many(scope: Scope, periods: Sequence[Days]) -> bool:

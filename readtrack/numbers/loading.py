@@ -48,6 +48,7 @@ from readtrack.numbers.objects import (
     PeriodViews,
 )
 from readtrack.numbers.options import enters_funnel, numbers_options
+from readtrack.numbers.order import place_among_equals
 from readtrack.numbers.people import PeopleCalls, PeopleQuestion, days_of
 from readtrack.numbers.reports import funnels
 from readtrack.numbers.reports.hashes import hashes as merged_hashes
@@ -1128,11 +1129,9 @@ def _entries(
         for subject in objects.stored
     ]
 
-    def rank(entry: Entry) -> int:
-        if needs.order == "growth":
-            return entry.growth
-        number: int = getattr(entry.now, needs.order)
-        return number
+    def rank(entry: Entry) -> tuple[int, Any]:
+        number = entry.growth if needs.order == "growth" else getattr(entry.now, needs.order)
+        return number, place_among_equals(entry.subject)
 
     return sorted(entries, key=rank, reverse=True)
 

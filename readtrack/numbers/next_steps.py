@@ -15,6 +15,7 @@ from readtrack import buckets
 from readtrack.lines import one_line
 from readtrack.numbers.data import ChartData, Counts, GroupRow, ScopeData
 from readtrack.numbers.options import numbers_options
+from readtrack.numbers.order import most_first
 from readtrack.numbers.published import published_at
 from readtrack.numbers.rising import rising_stories
 from readtrack.numbers.sql.breakdown_history import OTHER
@@ -176,7 +177,7 @@ def _from_one_campaign(data: ScopeData, chart: ChartData) -> Iterator[Step]:
         if kind == "views:campaign":
             views += counts
     del views[OTHER]  # that is no campaign, but many
-    for campaign, count in views.most_common(1):
+    for campaign, count in most_first(views)[:1]:
         total = max(count, chart.total.views)
         if count >= LEAST_VIEWS and 100 * count >= LEAST_OF_ONE * total:
             text = _(

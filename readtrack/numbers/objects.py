@@ -14,6 +14,7 @@ from readtrack import buckets
 from readtrack.models import Tracked
 from readtrack.numbers import below, kept
 from readtrack.numbers.details import linked_fields
+from readtrack.numbers.order import place_among_equals
 from readtrack.numbers.published import published_field, value_of_time
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.sql import (
@@ -335,10 +336,11 @@ class Objects:
             return []
         views = self._views_in_periods(order)
 
-        def growth(column: str) -> int:
-            return views.now[column] - views.before.get(column, 0)
+        def rank(column: str) -> tuple[int, Any]:
+            growth = views.now[column] - views.before.get(column, 0)
+            return growth, place_among_equals(column)
 
-        columns = sorted(views.now, key=growth, reverse=True)
+        columns = sorted(views.now, key=rank, reverse=True)
         if views.before:
             columns = _half_viewed_before(columns, views.before)
         return [column.removeprefix(history.of_reads("")) for column in columns[:MOST]]

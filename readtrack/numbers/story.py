@@ -18,6 +18,7 @@ from readtrack.numbers.data import ChartData, ScopeData
 from readtrack.numbers.details import details_of
 from readtrack.numbers.filters import Chosen
 from readtrack.numbers.options import numbers_options
+from readtrack.numbers.order import most_first
 from readtrack.numbers.people import days_of
 from readtrack.numbers.reports.reads import median
 from readtrack.numbers.rising import Rising, rising_stories
@@ -199,7 +200,7 @@ def sources_by_day(data: ScopeData) -> SourcesByDay | None:
     subject = subject_column(data.asked.chosen.get("object", ""))
     gained = day_breakdowns.by_day(subject, f"views:{dimension}", day_breakdowns.Days(*days))
     together = sum(gained.values(), Counter[str]())
-    values = [value for value, _ in together.most_common(MOST_SOURCES)]
+    values = [value for value, _ in most_first(together)[:MOST_SOURCES]]
     others = [OTHER] if len(together) > len(values) else []
     rows = []
     for number in range((days.last - days.first).days + 1):

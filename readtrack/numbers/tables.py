@@ -29,6 +29,7 @@ from readtrack.numbers.data import (
     ScopeData,
 )
 from readtrack.numbers.objects import CANDIDATES, LEAST_OPENED, MOST, STILL_READ_DAYS
+from readtrack.numbers.order import most_first
 from readtrack.numbers.published import published_at
 from readtrack.numbers.reports.reads import median
 from readtrack.numbers.reports.usual_views import Usual
@@ -575,7 +576,7 @@ def by_dimension(dimension: str, data: ScopeData) -> Table:
         *_columns("views", *compared_columns, "share"),
     ]
     rows = []
-    for value, count in views.most_common():
+    for value, count in most_first(views):
         compared: Sequence[int | None] = ()
         if views_before is not None:
             compared = _compared(

@@ -927,7 +927,7 @@ def test_sources_of_an_object_and_of_a_model_are_those_of_the_period(
     assert [chip.value for chip in page.context["chips"]] == ["Direct", "Phone"]
     assert "Views with each value by itself" in page.text
     rows = shown(admin_client, referrer="direct")["most-viewed"]
-    assert [row[:2] for row in rows] == [["One", "1"], ["Two", "1"]]
+    assert [row[:2] for row in rows] == [["Two", "1"], ["One", "1"]]  # the newer one first
     assert shown(admin_client, referrer="direct", device="phone")["most-viewed"] == [
         ["One", "1", "2"]
     ]

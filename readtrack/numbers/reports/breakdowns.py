@@ -8,6 +8,7 @@ from django.db.models import Model
 
 from readtrack.numbers import dimensions
 from readtrack.numbers.options import numbers_options
+from readtrack.numbers.order import most_first
 from readtrack.numbers.reports import people
 from readtrack.numbers.reports.hashes import hashes
 from readtrack.numbers.sql import day_breakdowns
@@ -44,8 +45,7 @@ def breakdown(
         counts = sum(hashes(subjects, [kind]).values(), Counter[str]())
     else:
         counts = _gains(subjects, kind, people.days_of(days=days, since=since, until=until))
-    values = sorted(counts, key=lambda value: (-counts[value], value))
-    return {value: counts[value] for value in values}
+    return dict(most_first(counts))
 
 
 def _gains(subjects: Iterable[str], kind: str, period: people.Days) -> Counter[str]:
