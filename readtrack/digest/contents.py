@@ -4,16 +4,14 @@ They are the same in every language and for every reader of them, so they are co
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
 from typing import Any
 
 from django.utils.timezone import get_default_timezone, override
 
 from readtrack.digest.periods import DigestPeriod
 from readtrack.hits.hit import Reason
-from readtrack.numbers import tables
-from readtrack.numbers.causes import Cause, causes_of
+from readtrack.numbers.causes import Cause, grown_and_why
 from readtrack.numbers.data import ChartData, Entry, ScopeData
 from readtrack.numbers.loading import load
 from readtrack.numbers.objects import CANDIDATES
@@ -124,12 +122,7 @@ def _with_views(data: ScopeData) -> list[Story]:
 
 def _grown(data: ScopeData) -> list[Story]:
     """Returns the objects with the most views more than in the period before."""
-    if not data.is_before_known:
-        return []
-    first = islice(tables.grown(data), STORIES)
-    grown = _stories(data, [(entry, entry.growth) for entry in first])
-    causes = causes_of(data, [subject_of(story.obj) for story in grown])
-    return [replace(story, cause=causes.get(subject_of(story.obj))) for story in grown]
+    return [Story(one.obj, one.growth, one.cause) for one in grown_and_why(data, most=STORIES)]
 
 
 def _stories(data: ScopeData, numbers: Sequence[tuple[Entry, float]]) -> list[Story]:

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Literal, NamedTuple
+from itertools import islice
+from typing import Any, Literal, NamedTuple
 
 from readtrack.numbers import local_time
 from readtrack.numbers.by_value import compared_periods_of
@@ -20,7 +21,7 @@ from readtrack.numbers.options import numbers_options
 from readtrack.numbers.scope import PUBLISHED, dimension_names
 from readtrack.numbers.sql import day_breakdowns
 from readtrack.numbers.sql.breakdown_history import OTHER
-from readtrack.numbers.tables import DIMENSIONS
+from readtrack.numbers.tables import DIMENSIONS, grown
 from readtrack.numbers.usual import WEEKLY
 from readtrack.subjects import subject_column
 
@@ -81,6 +82,14 @@ class Cause:
     def change(self) -> int:
         """How many views more the story has than before; below 0 for fewer."""
         return self.now - self.before
+
+
+class Grown(NamedTuple):
+    """An object that has more views than before, how many more, and why; None if that is not known."""
+
+    obj: Any
+    growth: int
+    cause: Cause | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +364,22 @@ def causes_of(data: ScopeData, subjects: Sequence[str]) -> dict[str, Cause]:
         if cause is not None:
             causes[entry.subject] = cause
     return causes
+
+
+def grown_and_why(data: ScopeData, *, most: int) -> list[Grown]:
+    """Returns the `most` objects that grew most, and why.
+
+    Needs the table "grew-most". Makes one query beside those for the rows of the objects.
+    """
+    if not data.is_before_known:
+        return []  # all views of the period would be growth
+    entries = [*islice(grown(data), most)]
+    data.objects.load(entry.subject for entry in entries)
+    causes = causes_of(data, [entry.subject for entry in entries])
+    return [
+        Grown(data.objects[entry.subject], entry.growth, causes.get(entry.subject))
+        for entry in entries
+    ]
 
 
 def _are_values_compared(data: ScopeData) -> bool:

@@ -1,11 +1,12 @@
 """An article that grew, and the sites that its readers came from."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from readtrack import buckets
 from readtrack.numbers import local_time
 from readtrack.numbers.models import BreakdownHistory, DayBreakdown, History
-from readtrack.subjects import subject_of
+from readtrack.subjects import label_of, subject_of
 from tests.site.models import Article
 from tests.support import usual
 
@@ -28,20 +29,26 @@ def story_that_grew() -> Article:
     all_views = sum(sum(views_by_site.values()) for views_by_site in VIEWS.values())
     made = Article.objects.create(published_at=published, view_count=all_views)
     other = Article.objects.create(published_at=published)
-    turned_on = buckets.hour_index(published) - 24
+    grow(made, other)
+    return made
+
+
+def grow(made: Any, other: Any) -> None:
+    """Stores the views of both objects of a model, and the sites that their readers came from."""
+    label = label_of(type(made))
+    turned_on = buckets.hour_index(buckets.now()) - 61 * 24
     BreakdownHistory.objects.create(
-        subject="site.article", kind="views:referrer", hour=turned_on, field="direct", count=1
+        subject=label, kind="views:referrer", hour=turned_on, field="direct", count=1
     )
     views = 0
     for age, views_by_site in VIEWS.items():
         day = local_time.today() - age * buckets.DAY
         hour = local_time.first_hour_of(day) + 9
         views += sum(views_by_site.values())
-        for subject, number in ((subject_of(made), views), ("site.article", 2 * views)):
+        for subject, number in ((subject_of(made), views), (label, 2 * views)):
             History.objects.create(subject=subject, hour=hour, views=number, visitors=0)
         for subject in (subject_of(made), subject_of(other)):
             for site, count in views_by_site.items():
                 DayBreakdown.objects.create(
                     subject=subject, kind="views:referrer", day=day, field=site, count=count
                 )
-    return made

@@ -27,16 +27,21 @@ from readtrack.lines import no_formula
 from readtrack.models import SubjectCount, Tracked
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers import tables
+from readtrack.numbers.causes import Grown, grown_and_why
+from readtrack.numbers.comparison import part_compared
 from readtrack.numbers.loading import load
 from readtrack.numbers.scope import PERIODS, Scope
 from readtrack.numbers.totals import totals
 from readtrack.numbers.verdict import verdict_of
-from readtrack.numbers.words import Lead, lead
+from readtrack.numbers.words import Lead, lead, shortened
+from readtrack.numbers.words_of_causes import sentences_of_cause
 from readtrack.sql import databases
 from readtrack.store import scripts
 from readtrack.subjects import label_of, owner
+from readtrack.texts import line_of
 
 DAYS = 7  # of the column with the last views
+GROWN = 3  # pages of which the report says why they grew
 
 
 def counted_types() -> "QuerySet[ContentType]":
@@ -127,12 +132,22 @@ def with_numbers(pages: Iterable[Any]) -> list[Any]:
     return page_list
 
 
+class GrownPage(NamedTuple):
+    """What the report says of a page that grew."""
+
+    title: str
+    growth: str
+    why: str  # "" if that is not known
+
+
 class Overview(NamedTuple):
     """What the dashboard says of the last days of the site, in the active language."""
 
     period: str
     lead: Lead
     figures: Sequence[tuple[str, str]]  # headings and numbers
+    grown: Sequence[GrownPage]
+    part: str  # of the period, which is compared; "" if it is all of it
 
 
 def overview_for(user: Any) -> Overview:
@@ -140,9 +155,15 @@ def overview_for(user: Any) -> Overview:
 
     A page that the user may not explore is not named.
     """
-    data = load(Scope.parse({}), ["over-time", "most-viewed"], sees_all=False, row_limit=1)
+    tables_of_both = ["over-time", "most-viewed", "grew-most"]
+    data = load(Scope.parse({}), tables_of_both, sees_all=False, row_limit=GROWN)
     verdict = verdict_of(data)
-    if verdict.story is not None and not _may_explore(user, verdict.story.obj):
+    grown = grown_and_why(data, most=GROWN)
+    named = [one.obj for one in grown]
+    if verdict.story is not None:
+        named.append(verdict.story.obj)
+    hidden = _not_explorable(user, named)
+    if verdict.story is not None and verdict.story.obj in hidden:
         verdict = replace(verdict, story=None)
     figures = []
     if data.chart is not None:
@@ -150,14 +171,32 @@ def overview_for(user: Any) -> Overview:
             if total.now is not None:
                 heading = str(tables.COLUMNS[total.name].heading)
                 figures.append((heading, numerals.exact(total.now)))
-    return Overview(str(PERIODS[data.asked.period]), lead(verdict), figures)
+    return Overview(
+        period=str(PERIODS[data.asked.period]),
+        lead=lead(verdict),
+        figures=figures,
+        grown=[_grown_page(one) for one in grown if one.obj not in hidden],
+        part=part_compared(data),
+    )
 
 
-def _may_explore(user: Any, obj: Any) -> bool:
-    """Returns False for a page that the user does not find in Wagtail's explorer."""
-    if not isinstance(obj, base_model()):
-        return True
-    return bool(explorable(base_model().objects.filter(pk=obj.pk), user).exists())
+def _grown_page(grown: Grown) -> GrownPage:
+    """Returns what is said of a page that grew, in the words of the dashboard and of digests."""
+    return GrownPage(
+        title=shortened(line_of(grown.obj)),
+        growth=numerals.signed(grown.growth),
+        why=" ".join(sentences_of_cause(grown.cause)),
+    )
+
+
+def _not_explorable(user: Any, objs: Sequence[Any]) -> list[Any]:
+    """Returns those of the objects that are pages which the user does not find in Wagtail's explorer."""
+    pages = [obj for obj in objs if isinstance(obj, base_model())]
+    if not pages:
+        return []
+    among = base_model().objects.filter(pk__in=[page.pk for page in pages])
+    found = {*explorable(among, user).values_list("pk", flat=True)}
+    return [page for page in pages if page.pk not in found]
 
 
 def _edit_url(page: Any) -> str:

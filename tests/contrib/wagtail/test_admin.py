@@ -11,11 +11,15 @@ from openpyxl import load_workbook
 from pytest_django import DjangoAssertNumQueries, Settings
 from wagtail.models import GroupPagePermission, Locale, Page, PageViewRestriction
 
+from readtrack import buckets
 from readtrack.access import numbers_url
 from readtrack.contrib.wagtail import report
 from readtrack.contrib.wagtail.panel import DAYS, ReadTrackPanel, line
 from readtrack.models import SubjectCount
+from readtrack.numbers import local_time
+from readtrack.numbers.models import History
 from readtrack.numbers.tables import NOT_KNOWN
+from readtrack.subjects import label_of
 from tests.contrib.wagtail.conftest import Publish, editor_of, viewed
 from tests.contrib.wagtail.site.models import (
     EventPage,
@@ -25,7 +29,7 @@ from tests.contrib.wagtail.site.models import (
     PlainPage,
     StoryPage,
 )
-from tests.support import factories
+from tests.support import factories, growth
 
 REPORT = "/admin/reports/page-views/"
 
@@ -95,6 +99,29 @@ def test_the_report_names_no_page_that_its_reader_may_not_explore(
     assert "There were 3 views" in text_of(response)
     assert "Salaries" not in text_of(response)
     assert "Salaries" in text_of(factories.browser(editor_of(other)).get(REPORT))
+
+
+def test_the_report_says_why_a_page_grew(
+    publish: Publish, index: IndexPage, chief: User, settings: Settings
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": {"dimensions": ["referrer"]}}
+    other = index.get_parent().add_child(instance=IndexPage(title="Board", slug="board"))
+    long_ago = buckets.now() - 60 * buckets.DAY
+    page = publish(title="The <spring>", slug="spring", parent=other)
+    Page.objects.filter(pk=page.pk).update(first_published_at=long_ago)
+    beside = publish(slug="beside")
+    day = local_time.today() - 100 * buckets.DAY
+    first_hour = local_time.first_hour_of(day)
+    label = label_of(StoryPage)
+    History.objects.create(subject=label, hour=first_hour, views=1, visitors=0)
+    growth.grow(page, beside)
+    viewed(page)
+    text = text_of(factories.browser(chief).get(REPORT))
+    assert "Grew most (in the 6 days that are over):" in text
+    assert '<bdi>The &lt;spring&gt;</bdi>: <bdi dir="ltr">+720</bdi>' in text
+    assert "Of 720 views more than before, 700 came from one source: news.example." in text
+    # Who may not explore the page does not learn that it grew.
+    assert "spring" not in text_of(factories.browser(editor_of(index)).get(REPORT))
 
 
 def test_the_report_has_views_that_are_not_flushed(publish: Publish, editor: User) -> None:
