@@ -229,6 +229,9 @@ def _lead(verdict: Verdict, data: ScopeData, *, site: str | None) -> LeadView:
     """Returns what is said of the period before all numbers."""
     said = lead(verdict)
     sentences = _with_links(said.sentences, data, site=site)
+    if verdict.state == "empty" and data.asked.values and not data.asked.is_all_time:
+        # Such as of an old campaign, which no list of the period has.
+        sentences.append((Sentence("", _("All time")), data.asked.address(period="all")))
     return LeadView(said.verdict, said.tone, sentences, said.remarks)
 
 

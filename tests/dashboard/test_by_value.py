@@ -243,6 +243,27 @@ def tables_of(page: Any) -> dict[str, tables.Table]:
     return {one["table"].name: one["table"] for one in page.context["tables"]}
 
 
+@pytest.mark.parametrize(
+    ("asked", "is_offered"),
+    [
+        ({"period": "7", "referrer": "b.example"}, True),
+        ({"period": "all", "referrer": "b.example"}, False),
+        ({"period": "7", "referrer": "a.example"}, False),
+        ({"period": "7"}, False),
+    ],
+)
+def test_a_value_without_views_in_the_period_leads_to_all_time(
+    asked: dict[str, str], is_offered: bool, admin_client: Client
+) -> None:
+    Past([(300, 0, "b.example", 4), (2, 0, "a.example", 3)])
+    page = opened(admin_client, **asked)
+    said = [(sentence.text, link) for sentence, link in page.context["lead"].sentences]
+    nothing = ("No views of b.example in these days.", "")
+    all_time = ("All time", "?referrer=b.example&period=all")
+    assert (said == [nothing, all_time]) is is_offered
+    assert (all_time in said) is is_offered
+
+
 @pytest.mark.usefixtures("posts")
 @pytest.mark.parametrize("period", ["today", "7", "28", "90", "year", "all"])
 def test_a_filter_by_source_works_on_each_tab_in_each_period(
