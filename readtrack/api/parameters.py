@@ -95,7 +95,9 @@ COMMON: Mapping[str, Parameter] = {
             "choice",
             "What the period is compared with: the period `before`, the same days a `week` or a"
             " `year` earlier, or `none`. Without it a single day is compared with the day a week"
-            " earlier, and a longer period with the one before.",
+            " earlier, and a longer period with the one before. What was published after the start"
+            " of that period is not in `grew`, because all its views would be more than before; its"
+            " `why` is known in the period `published` only.",
             lambda: [*COMPARISONS],
         ),
         Parameter(

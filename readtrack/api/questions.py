@@ -137,7 +137,8 @@ QUESTIONS: Sequence[Question] = (
     ),
     Question(
         "grew",
-        "The objects that gained the most views on the period before.",
+        "The objects that gained the most views on the period before, of those that were published"
+        " before it.",
         lambda texts: "grew-most",
         ("title", "growth", "views", "before", "change", "usual", *DETAILS),
         common=(*DAYS, "compare", *FILTERS, *VALUES, "limit"),

@@ -11,6 +11,7 @@ from readtrack.numbers.data import ScopeData
 from readtrack.numbers.options import numbers_options
 
 SEEN = gettext_lazy("Seen")
+TIMES_USUAL = pgettext_lazy("heading of a column with multiples", "× usual")
 #: What the numbers of the page mean, by their names.
 DEFINITIONS: Sequence[tuple[Any, Any]] = (
     (
@@ -48,7 +49,7 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
         ),
     ),
     (
-        pgettext_lazy("heading of a column with multiples", "× usual"),
+        TIMES_USUAL,
         gettext_lazy(
             "How many times the usual views a story has since its publication. Usual is what the "
             "last 100 stories of its category had at the same age; of the whole model, if the "
@@ -60,6 +61,8 @@ DEFINITIONS: Sequence[tuple[Any, Any]] = (
     ),
     (gettext_lazy("People now"), gettext_lazy("The different visitors of the last five minutes.")),
 )
+#: Why an earlier period has no column for it.
+USUAL_IS_OF_NOW = gettext_lazy("It is as of now, so lists of earlier periods do not have it.")
 #: What the site's settings make of the first two, by the names of the numbers.
 EXCLUDES_NOBODY = gettext_lazy(
     "The site's own people count like everybody else, because the setting EXCLUDE names none."
@@ -89,8 +92,15 @@ def definitions(data: ScopeData) -> list[tuple[Any, Any]]:
     return [
         (views, f"{of_views} {own_people}"),
         (visitors, f"{of_visitors} {anonymous}".rstrip()),
-        *others,
+        *((name, _meaning(name, text, data)) for name, text in others),
     ]
+
+
+def _meaning(name: Any, text: Any, data: ScopeData) -> Any:
+    """Returns what a number means, and why the page lacks it."""
+    if name == TIMES_USUAL and not data.scope.is_present:
+        return f"{text} {USUAL_IS_OF_NOW}"
+    return text
 
 
 def more_dimensions() -> str:

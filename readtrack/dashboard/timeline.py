@@ -15,7 +15,12 @@ from readtrack.access import numbers_url
 from readtrack.dashboard import charts
 from readtrack.dashboard.navigation import TODAY, Choice
 from readtrack.numbers import local_time, tables
-from readtrack.numbers.comparison import numbers_compared, rule_of_comparison, span_text
+from readtrack.numbers.comparison import (
+    end_compared,
+    numbers_compared,
+    rule_of_comparison,
+    span_text,
+)
 from readtrack.numbers.data import ChartData, DayNote, ScopeData
 from readtrack.numbers.published import published_at
 from readtrack.numbers.scope import COMPARISONS, INTERVALS, PERIODS, Scope
@@ -134,6 +139,7 @@ class Figure(NamedTuple):
     change: str
     trend: str  # up, down or "", for the colour
     as_of: str
+    until: str = ""  # up to when the change goes, if the total goes on
     remark: str = ""  # how visitors are compared, or why a number is not known
 
 
@@ -165,6 +171,7 @@ def figures_of(data: ScopeData, chart: ChartData, *, series: str) -> list[Figure
         address = ""
         if total.name in shown_series(data, chart):
             address = data.asked.address(series="" if total.name == "views" else total.name)
+        change = change_of(total.compared, total.before, is_whole=chart.is_before_whole)
         figure = Figure(
             name=total.name,
             label=str(tables.COLUMNS[total.name].heading),
@@ -172,8 +179,9 @@ def figures_of(data: ScopeData, chart: ChartData, *, series: str) -> list[Figure
             is_chosen=total.name == series,
             value=tables.text(total.now, "number"),
             as_of=total.as_of,
+            until=end_compared(data) if change["change"] else "",
             remark=total.remark,
-            **change_of(total.compared, total.before, is_whole=chart.is_before_whole),
+            **change,
         )
         figures.append(figure)
     return figures

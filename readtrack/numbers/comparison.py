@@ -32,6 +32,22 @@ def part_compared(data: ScopeData) -> str:
             "in the %(count)s day that is over", "in the %(count)s days that are over", days
         )
         return text % {"count": exact(days)}
+    return _up_to(compared)
+
+
+def end_compared(data: ScopeData) -> str:
+    """Returns until when a change beside a total goes, in two or three words; "" if it goes as far as
+    the total, or if nothing is compared.
+    """
+    compared = data.scope.compared
+    if compared is None or not data.is_compared or compared == data.scope.span:
+        return ""
+    if data.scope.compares_days:
+        return pgettext("a change that leaves out today", "until yesterday")
+    return _up_to(compared)
+
+
+def _up_to(compared: Span) -> str:
     time = date_format(timezone.localtime(compared.until), "TIME_FORMAT")
     return pgettext("a part of today", "up to %(time)s") % {"time": time}
 

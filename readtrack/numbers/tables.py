@@ -544,6 +544,16 @@ def _growth(entry: Entry) -> int:
 
 
 def _caption_of_grown(data: ScopeData, caption: str) -> str:
+    """Returns which objects were compared, and which were not, after the caption of their rows."""
+    among = _among_grown(data, caption)
+    if data.scope.before is None:
+        return among
+    text = _("Without what was published since %(day)s: all its views would be more than before.")
+    without = text % {"day": date_format(data.scope.before.first_day, "DATE_FORMAT")}
+    return f"{among} {without}".lstrip()
+
+
+def _among_grown(data: ScopeData, caption: str) -> str:
     """Returns which objects were compared, after the caption of their rows."""
     if data.by_value:
         return caption
@@ -940,7 +950,10 @@ def below_usual(data: ScopeData) -> Table:
         "Of what was published in the period; %(count)s at most.",
         CANDIDATES,
     )
-    empty = _("What is usual is known after ten stories of a category.")
+    empty = _(
+        "Nothing that was published in this period can be compared yet: that takes an hour, and ten"
+        " older stories."
+    )
     if times:
         empty = _("Nothing that was published in this period is below usual.")
     return Table(

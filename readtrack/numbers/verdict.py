@@ -20,7 +20,8 @@ from readtrack.numbers.models import History
 from readtrack.numbers.options import numbers_options
 from readtrack.numbers.scope import Days, Scope
 from readtrack.numbers.sql.history import BASELINE
-from readtrack.numbers.sql.usual_week import WEEKS_JUDGED
+from readtrack.numbers.sql.thinning import whole_days
+from readtrack.numbers.sql.usual_week import FEWEST, WEEKS_JUDGED
 from readtrack.numbers.tables import change
 from readtrack.numbers.totals import totals
 from readtrack.numbers.usual import WEEKLY
@@ -37,6 +38,9 @@ Word = Literal["good", "usual", "quiet"]
 #: "known": there are views. "empty": none in the period. "nothing": none at all yet. "silent":
 #: a server of Redis does not answer, so that the numbers of now are not known.
 State = Literal["known", "empty", "nothing", "silent"]
+#: Why the chart has no band: counting began less than FEWEST weeks before the period, or the hours of
+#: these weeks are not kept, because the `days` of NUMBERS are few.
+NoBand = Literal["young", "deleted"]
 
 
 class UsualDays(NamedTuple):
@@ -106,7 +110,8 @@ class Verdict:
         False  # what it is compared with began before anything was counted
     )
     began: date | None = None  # when counting began, if it is older than history and that is known
-    is_usual_unknown: bool = False  # the site is too young for a band that the chart would have
+    no_band: NoBand | None = None  # why the chart lacks the band that it would have
+    days_kept: int = 0  # of which history has the hours
 
 
 def verdict_of(data: ScopeData, filters: Sequence[Chosen] = ()) -> Verdict:
@@ -146,7 +151,8 @@ def verdict_of(data: ScopeData, filters: Sequence[Chosen] = ()) -> Verdict:
         filters=filters,
         is_older_than_history=data.is_compared and not chart.is_before_whole,
         began=_began(data, chart),
-        is_usual_unknown=_is_usual_unknown(data, chart),
+        no_band=_no_band(data, chart),
+        days_kept=whole_days(),
     )
 
 
@@ -385,8 +391,18 @@ def _began_by_value(data: ScopeData) -> date | None:
     return None if first is None else local_time.day_of(first)
 
 
-def _is_usual_unknown(data: ScopeData, chart: ChartData) -> bool:
-    """Returns True if the chart has no band because the history of the site is too young."""
-    has_bands = not data.asked.is_listed and not data.asked.values and data.scope.by in WEEKLY
+def _no_band(data: ScopeData, chart: ChartData) -> NoBand | None:
+    """Returns why the chart lacks the band that it would have; None if it has one, or never has."""
+    may_have_band = not data.asked.is_listed and not data.asked.values and data.scope.by in WEEKLY
     is_late = buckets.now() - data.scope.span.since < WEEKS_JUDGED * buckets.WEEK
-    return numbers_options().history and has_bands and is_late and not chart.usual_days
+    if not (numbers_options().history and may_have_band and is_late) or chart.usual_days:
+        return None
+    if data.counted_since is None:
+        return "young"
+    # The day on which counting began is none of those that others are judged by.
+    first_day = local_time.day_of(data.counted_since) + buckets.DAY
+    today = local_time.today()
+    weeks_before = min(data.scope.span.last_day, today) - FEWEST * buckets.WEEK
+    if weeks_before < first_day:
+        return "young"
+    return "deleted" if weeks_before < today - whole_days() * buckets.DAY else None

@@ -393,6 +393,13 @@ def _remarks(verdict: Verdict) -> list[str]:
         remarks.append(text % {"day": began})
     elif verdict.is_older_than_history:
         remarks.append(_("Nothing was counted so early, so there is nothing to compare with."))
-    if verdict.is_usual_unknown:
+    if verdict.no_band == "young":
         remarks.append(str(USUAL_AFTER_FOUR_WEEKS))
+    elif verdict.no_band == "deleted":
+        text = ngettext(
+            "What is usual is not known here: views by the hour are kept for %(count)s day.",
+            "What is usual is not known here: views by the hour are kept for %(count)s days.",
+            verdict.days_kept,
+        )
+        remarks.append(text % {"count": exact(verdict.days_kept)})
     return remarks

@@ -1631,6 +1631,7 @@ def test_what_grew_most_is_found_behind_more_that_are_viewed_more(
     assert {row["More views"] for row in rows[2:]} == {"1"}
     caption = admin_client.get(DASHBOARD, given).context["tables"][0]["table"].caption
     assert ("Among the 1,000 stories with the most views since " in caption) is not filtered
+    assert "Without what was published since " in caption
 
 
 def test_what_grew_most_is_found_behind_more_that_is_new() -> None:
@@ -1922,6 +1923,28 @@ def test_a_change_of_more_than_a_thousand_per_cent_is_a_factor(admin_client: Cli
         "+1,000%",
         factor[:-2] + "11",
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "until"),
+    [
+        ({"period": "7"}, "until yesterday"),
+        ({"period": "last-week"}, ""),
+        ({"period": "7", "compare": "none"}, ""),
+    ],
+)
+def test_a_total_says_until_when_its_change_goes(
+    asked: dict[str, str], until: str, admin_client: Client
+) -> None:
+    post = factories.post()
+    for days_ago in range(28):
+        add_views(post, 27 - days_ago, days_ago + 1)
+    flush()
+    page = admin_client.get(DASHBOARD, asked)
+    views = page.context["figures"][0]
+    assert bool(views.change) is (asked.get("compare") != "none")
+    assert views.until == until
+    assert ("<span>until yesterday</span>" in page.text) is bool(until)
 
 
 def test_a_period_is_not_compared_with_one_in_which_history_began(admin_client: Client) -> None:

@@ -109,6 +109,16 @@ def test_past_periods_and_sites_without_a_usual_have_no_such_column(admin_client
         assert "usual" not in [one.name for one in columns]
 
 
+@pytest.mark.parametrize(("period", "is_said"), [("yesterday", True), ("7", False)])
+def test_past_periods_say_why_they_have_none(
+    period: str, is_said: bool, admin_client: Client
+) -> None:
+    newsroom()
+    page = admin_client.get(DASHBOARD, {"period": period})
+    meaning = dict(page.context["definitions"])["× usual"]
+    assert ("It is as of now, so lists of earlier periods do not have it." in meaning) is is_said
+
+
 def file_of(client: Client, **given: str) -> str:
     """Returns the text of a file."""
     answer: Any = client.get(DASHBOARD, given)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
 
 from readtrack import buckets
 from readtrack.flush.run import flush
@@ -85,7 +86,7 @@ def test_the_verdict_goes_by_the_full_days_above_and_below_the_usual() -> None:
     assert found.change is not None
     # Of the days that are over, if the whole page compares so.
     assert found.change.name == "views"
-    assert not found.is_usual_unknown
+    assert found.no_band is None
 
 
 def test_a_day_is_no_part_of_what_it_is_judged_by() -> None:
@@ -198,8 +199,33 @@ def test_a_young_site_says_since_when_it_counts() -> None:
     found = verdict(period="7", **OF_ARTICLES)
     assert found.is_older_than_history
     assert found.began == local_time.today() - 3 * buckets.DAY
-    assert found.is_usual_unknown
+    assert found.no_band == "young"
     assert (found.word, found.views_change, found.change) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("days_kept", "asked", "why"),
+    [
+        (20, {"period": "7"}, "deleted"),
+        (40, {"period": "7"}, None),  # yesterday has a band
+        (40, {"from": 25, "to": 20}, "deleted"),  # the weeks before these days are gone
+        (90, {"from": 25, "to": 20}, None),
+    ],
+)
+def test_hours_that_are_not_kept_are_why_nothing_is_usual(
+    days_kept: int, asked: dict[str, Any], why: str | None, settings: Settings
+) -> None:
+    settings.READTRACK = {**settings.READTRACK, "NUMBERS": {"days": days_kept}}
+    viewed(USUAL_DAYS)
+    days = {
+        name: value if name == "period" else f"{local_time.today() - value * buckets.DAY}"
+        for name, value in asked.items()
+    }
+    found = verdict(**days, **OF_ARTICLES)
+    assert found.no_band == why
+    said = "What is usual is not known here: views by the hour are kept for 20 days."
+    assert (said in lead(found).remarks) is (why is not None and days_kept == 20)
+    assert "What is usual is known after four weeks." not in lead(found).remarks
 
 
 def test_a_site_without_a_view_says_so() -> None:

@@ -60,10 +60,11 @@ def verdicts() -> Iterator[Verdict]:
         yield Verdict("known", "week", days=DAYS[1], change=Change(name, per_cent))
     for story in STORIES:
         yield Verdict("known", "week", days=UsualDays(1, 0, 0), story=story)
-    for began, is_unknown in product((None, date(2026, 11, 20)), (True, False)):
-        yield Verdict(
-            "known", "week", is_older_than_history=True, began=began, is_usual_unknown=is_unknown
-        )
+    for began in (None, date(2026, 11, 20)):
+        yield Verdict("known", "week", is_older_than_history=True, began=began)
+        yield Verdict("known", "week", is_older_than_history=True, began=began, no_band="young")
+    for days_kept in (1, 20):
+        yield Verdict("known", "week", no_band="deleted", days_kept=days_kept)
     for last_day, filters in product((None, date(2026, 11, 12)), FILTERS):
         yield Verdict("empty", "week", last_day=last_day, filters=filters)
     yield Verdict("nothing", "week")

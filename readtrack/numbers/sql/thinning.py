@@ -34,7 +34,7 @@ def thin(*, at: datetime) -> int:
         oldest_day = buckets.local_day(buckets.hour_index(oldest))
         deleted += day_visitors.delete_before(oldest_day)
         deleted += day_breakdowns.delete_before(oldest_day)
-    end = at - timedelta(days=_whole_days())
+    end = at - timedelta(days=whole_days())
     # The first hour of each day.
     days = [local_time.first_hour_of(day) for day in buckets.local_days(end - DAYS_AGAIN, end)]
     for model in (History, ReaderHistory, BreakdownHistory):
@@ -60,11 +60,11 @@ def oldest_kept(*, at: datetime) -> datetime | None:
 
 def first_whole_hour(*, at: datetime) -> int:
     """Returns the first hour (since 1970) of the days that are not thinned."""
-    end = at - timedelta(days=_whole_days())
+    end = at - timedelta(days=whole_days())
     return local_time.first_hour_of(buckets.local_day(buckets.hour_index(end)))
 
 
-def _whole_days() -> int:
+def whole_days() -> int:
     """Returns the number of the last days that keep their hours."""
     return max(numbers_options().days, WHOLE_DAYS)
 
