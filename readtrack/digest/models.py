@@ -3,7 +3,7 @@
 from django.db import models
 
 from readtrack import parts
-from readtrack.models.fields import ExactKeyField
+from readtrack.models.fields import ExactCharField
 from readtrack.models.rows import OwnRow
 
 parts.require("readtrack.digest")
@@ -16,7 +16,7 @@ class DigestReader(OwnRow):
     database.
     """
 
-    user = ExactKeyField(max_length=200, primary_key=True)  # primary key of the user as text
+    user = ExactCharField(max_length=200, primary_key=True)  # primary key of the user as text
     is_stopped = models.BooleanField(default=False)
     # The last day of the last digest. It is written before that digest is sent.
     sent_until = models.DateField(null=True)

@@ -5,7 +5,7 @@ import django.utils.timezone
 import uuid
 from django.db import migrations, models
 
-from readtrack.models.fields import ExactCharField, ExactKeyField
+from readtrack.models.fields import ExactCharField
 from readtrack.operations import SetFillfactor
 
 
@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Archive',
             fields=[
-                ('subject', ExactKeyField(max_length=200, primary_key=True, serialize=False)),
+                ('subject', ExactCharField(max_length=200, primary_key=True, serialize=False)),
                 ('views', models.PositiveBigIntegerField()),
                 ('visitors', models.PositiveBigIntegerField()),
                 ('sketch', models.BinaryField()),
@@ -102,7 +102,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='ReadState',
             fields=[
-                ('subject', ExactKeyField(max_length=200, primary_key=True, serialize=False)),
+                ('subject', ExactCharField(max_length=200, primary_key=True, serialize=False)),
                 ('published', models.BigIntegerField(default=0)),
                 ('full_subject', models.TextField()),
                 ('family', models.CharField(max_length=20)),
@@ -130,7 +130,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Reset',
             fields=[
-                ('subject', ExactKeyField(max_length=200, primary_key=True, serialize=False)),
+                ('subject', ExactCharField(max_length=200, primary_key=True, serialize=False)),
                 ('redis_time', models.BigIntegerField(db_index=True)),
                 ('full_subject', models.TextField()),
                 ('is_deletion', models.BooleanField(default=False)),

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from readtrack import buckets
-from readtrack.models.fields import ExactCharField, ExactKeyField
+from readtrack.models.fields import ExactCharField
 from readtrack.models.rows import OwnRow
 from readtrack.models.tracked import CountField as CountField
 from readtrack.models.tracked import Tracked as Tracked
@@ -164,7 +164,7 @@ class Archive(SubjectRow):
     because the subject is idle.
     """
 
-    subject = ExactKeyField(max_length=SUBJECT_LENGTH, primary_key=True)
+    subject = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
     views = models.PositiveBigIntegerField()
     visitors = models.PositiveBigIntegerField()
     sketch = models.BinaryField()
@@ -188,7 +188,7 @@ class ReadState(SubjectRow):
 
     kept_with = "read state"
 
-    subject = ExactKeyField(max_length=SUBJECT_LENGTH, primary_key=True)
+    subject = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
     published = models.BigIntegerField(default=0)  # when something was last published (µs)
     full_subject = models.TextField()  # `subject` is cut, see `subjects.subject_column`
     # Which form it is, and what the numbers of its readers are, see `copies.family_of`.
@@ -221,7 +221,7 @@ class Reset(SubjectRow):
 
     kept_with = "nothing"
 
-    subject = ExactKeyField(max_length=SUBJECT_LENGTH, primary_key=True)
+    subject = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
     # Of the reset or the deletion (µs). Each flush asks for the latest.
     redis_time = models.BigIntegerField(db_index=True)
     full_subject = models.TextField()  # `subject` is cut, see `subjects.subject_column`

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from readtrack import parts
 from readtrack.hits.stages import STAGES
 from readtrack.models import SUBJECT_LENGTH, SubjectRow
-from readtrack.models.fields import ExactCharField, ExactKeyField
+from readtrack.models.fields import ExactCharField
 from readtrack.models.rows import OwnRow
 
 parts.require("readtrack.numbers")
@@ -84,7 +84,7 @@ class Usual(OwnRow):
     Full flushes compute all rows anew, from history alone.
     """
 
-    subject = ExactKeyField(max_length=SUBJECT_LENGTH, primary_key=True)
+    subject = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
     bands = models.TextField()  # or past views, as JSON
     hour = models.PositiveIntegerField()  # as of which they are (since 1970)
 

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from readtrack import parts
 from readtrack.models import SUBJECT_LENGTH
-from readtrack.models.fields import ExactKeyField
+from readtrack.models.fields import ExactCharField
 from readtrack.models.rows import OwnRow
 
 parts.require("readtrack.threads")
@@ -16,7 +16,7 @@ class ReadTimes(OwnRow):
     times up to which a reader has read.
     """
 
-    key = ExactKeyField(max_length=SUBJECT_LENGTH, primary_key=True)
+    key = ExactCharField(max_length=SUBJECT_LENGTH, primary_key=True)
     name = models.TextField()  # of the key in Redis without the prefix; `key` is cut
     tag = models.CharField(max_length=10, default="", blank=True)  # of the partition
     times = models.BinaryField()  # µs by name, in JSON that is compressed by zlib

@@ -5,7 +5,9 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import connection
 
+from readtrack import parts
 from readtrack.models import Archive, FlushRun
+from readtrack.models.fields import ExactCharField
 
 
 @pytest.mark.needs_parts("dashboard")
@@ -24,12 +26,35 @@ def test_a_flush_knows_how_long_it_took(noon: datetime) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="others need no index for LIKE")
-def test_only_counts_of_other_models_have_an_index_for_the_beginning_of_a_subject() -> None:
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="PostgreSQL's own")
+def test_exact_texts_are_compared_byte_by_byte_whatever_the_databases_language() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT tablename FROM pg_indexes"
+            "SELECT attrelid::regclass::text, attname, collname FROM pg_attribute"
+            " JOIN pg_collation ON pg_collation.oid = attcollation"
+        )
+        collations = {(table, column): name for table, column, name in cursor.fetchall()}
+    exact = {
+        (model._meta.db_table, field.column)
+        for model in parts.models()
+        for field in model._meta.local_concrete_fields
+        if isinstance(field, ExactCharField)
+    }
+    assert {collations[column] for column in exact} == {"C"}
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="others need no index for LIKE")
+def test_the_primary_key_finds_subjects_by_their_beginning_and_no_second_index_does() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_indexes"
             " WHERE tablename LIKE 'readtrack%%' AND indexdef LIKE '%%(subject %%_pattern_ops%%'"
         )
-        tables = {table for (table,) in cursor.fetchall()}
-    assert tables == {"readtrack_subjectcount"}
+        assert cursor.fetchall() == [(0,)]
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(
+            "EXPLAIN SELECT * FROM readtrack_subjectcount WHERE subject LIKE 'blog.post:%%'"
+        )
+        plan = "".join(line for (line,) in cursor.fetchall())
+    assert "Index Cond: (((subject)::text >= 'blog.post:'" in plan

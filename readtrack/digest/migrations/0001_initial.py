@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-from readtrack.models.fields import ExactKeyField
+from readtrack.models.fields import ExactCharField
 
 
 class Migration(migrations.Migration):
@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='DigestReader',
             fields=[
-                ('user', ExactKeyField(max_length=200, primary_key=True, serialize=False)),
+                ('user', ExactCharField(max_length=200, primary_key=True, serialize=False)),
                 ('is_stopped', models.BooleanField(default=False)),
                 ('sent_until', models.DateField(null=True)),
                 ('was_empty', models.BooleanField(default=False)),

@@ -2,7 +2,7 @@ import datetime
 
 from django.db import migrations, models
 
-from readtrack.models.fields import ExactCharField, ExactKeyField
+from readtrack.models.fields import ExactCharField
 from readtrack.operations import SetFillfactor
 
 
@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Usual',
             fields=[
-                ('subject', ExactKeyField(max_length=200, primary_key=True, serialize=False)),
+                ('subject', ExactCharField(max_length=200, primary_key=True, serialize=False)),
                 ('bands', models.TextField()),
                 ('hour', models.PositiveIntegerField()),
             ],

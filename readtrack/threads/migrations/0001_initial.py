@@ -1,7 +1,7 @@
 import django.utils.timezone
 from django.db import migrations, models
 
-from readtrack.models.fields import ExactKeyField
+from readtrack.models.fields import ExactCharField
 
 
 class Migration(migrations.Migration):
@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='ReadTimes',
             fields=[
-                ('key', ExactKeyField(max_length=200, primary_key=True, serialize=False)),
+                ('key', ExactCharField(max_length=200, primary_key=True, serialize=False)),
                 ('name', models.TextField()),
                 ('tag', models.CharField(blank=True, default='', max_length=10)),
                 ('times', models.BinaryField()),
