@@ -24,18 +24,19 @@ from readtrack.conf import Conf
 from readtrack.hits.addresses import Watch, watch
 from readtrack.numbers import kept
 from readtrack.shipped import CLUSTER_FACTORY
-from readtrack.sql import read_states
-from readtrack.store import clock, connection, keys, read_state, scripts
+from readtrack.store import clock, connection, keys, read_state
 from readtrack.store.circuit import Circuit, circuit
 from readtrack.store.skips import skip_buffer
 from tests.support import caches, factories
 from tests.support import depth as depth  # loads hypothesis's profile
 from tests.support import emptying as emptying  # empties the databases after tests that commit
+from tests.support.asking import ask_again
 from tests.support.bounds import MOST_BITS, set_most_bits
 from tests.support.forks import SETTINGS, Forks
 from tests.support.partitions import COUNT, PlainNames
 from tests.support.partitions import validator as validator
 from tests.support.pseudo import pseudo as pseudo
+from tests.support.scripts import load_scripts
 from tests.support.wire import Wire
 
 # Each new connection tells it to the server, and redis-py reads it from a file each time: 2 ms.
@@ -90,7 +91,7 @@ def redis(_client: Redis) -> Redis:
     )  # Redis's clock is this machine's; an answer may be late, and dots would stay
     factories.begin()
     read_state.begin(0)
-    read_states.ask_again()
+    ask_again()
     return _client
 
 
@@ -137,7 +138,7 @@ def wire(redis_url: str, settings: Settings) -> Iterator[Wire]:
     for is_patient in (False, True):
         connection.connect(patient=is_patient).ping()
     with connection.connect().pipeline(transaction=False) as pipeline:
-        scripts.load(pipeline)
+        load_scripts(pipeline)
         pipeline.execute()
     clock.ask()
     yield relay

@@ -107,12 +107,6 @@ def begin_new_site() -> bool:
     return fail_open(_begin_new_site, False)  # noqa: FBT003 - the default result
 
 
-def ask_again() -> None:
-    """Forgets that this process has asked whether the read state of a new site may begin."""
-    global _asked_at
-    _asked_at = -PAUSE
-
-
 def _begin_new_site() -> bool:
     """Begins the read state if SQL has no copies. Returns False if it has some, or fails.
 

@@ -294,16 +294,6 @@ def pairs(answer: Sequence[Any]) -> list[tuple[str, int]]:
     return [(name.decode(), int(number)) for name, number in names_and_numbers]
 
 
-def load(client: Redis) -> None:
-    """Loads every script into a server."""
-    folder = files("readtrack.store").joinpath("lua")
-    names = [path.name.removesuffix(".lua") for path in folder.iterdir()]
-    for part in parts.installed():
-        names += [f"{part.name}/{script}" for script in part.scripts]
-    for name in names:
-        client.script_load(_source(name))
-
-
 @cached_setting("INSTALLED_APPS")
 def _source(script: str) -> str:
     """Returns the source of the script.

@@ -43,6 +43,7 @@ from tests.conftest import Start, use_redis
 from tests.support import factories
 from tests.support.buffered import send
 from tests.support.forks import Forks
+from tests.support.scripts import load_scripts
 from tests.support.waiting import comes_true, is_ever_below
 from tests.support.wire import Wire
 
@@ -249,7 +250,7 @@ def test_many_views_are_one_round_trip_and_count_as_alone(
     read_state.begin(0)
     for hit in hits:
         assert hit_buffer.take(hit) == Outcome(queued=hit.views)
-    scripts.load(redis)
+    load_scripts(redis)
     with wire.counted() as trips:
         send()
     assert trips == [1 + 1]  # the second has the skips of the first

@@ -40,7 +40,7 @@ from readtrack.request import Recorder
 from readtrack.script import shown
 from readtrack.script import views as script_view
 from readtrack.script.shared import shared_page
-from readtrack.store import keys, scripts
+from readtrack.store import keys
 from readtrack.store.connection import connect
 from readtrack.store.skips import skip_buffer
 from tests.checks.findings import found
@@ -48,6 +48,7 @@ from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns as site_urls
 from tests.support import factories
 from tests.support.depth import examples
+from tests.support.scripts import load_scripts
 from tests.support.waiting import comes_true
 from tests.support.wire import Wire
 
@@ -116,7 +117,7 @@ def _cache(settings: Settings) -> None:
     settings.CACHES = {**settings.CACHES, "pages": pages}
     settings.CACHE_MIDDLEWARE_ALIAS = "pages"
     caches["pages"].clear()
-    scripts.load(
+    load_scripts(
         connect()
     )  # a script that Redis does not know runs after the others of its round trip
 

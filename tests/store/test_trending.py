@@ -12,9 +12,10 @@ import pytest
 from redis import Redis
 
 from readtrack import buckets, tracker
-from readtrack.store import connection, counters, keys, scripts, trending
+from readtrack.store import connection, counters, keys, trending
 from readtrack.store.trending import refresh_trending, top_subjects
 from tests.support import factories
+from tests.support.scripts import load_scripts
 
 MINUTE = timedelta(minutes=1)
 
@@ -129,7 +130,7 @@ def test_an_empty_list_is_one_that_was_computed(redis: Redis, noon: datetime) ->
 
 def test_a_cold_start_is_computed_once_however_many_ask(redis: Redis, noon: datetime) -> None:
     view(redis, "site.post:1", noon)
-    scripts.load(connection.connect())
+    load_scripts(connection.connect())
     redis.config_resetstat()
     barrier = Barrier(8)
 

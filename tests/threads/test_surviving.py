@@ -16,7 +16,6 @@ from readtrack.flush import read_state as keeping
 from readtrack.flush.run import flush
 from readtrack.hits.readers import reader_by_id
 from readtrack.models import PendingPublication
-from readtrack.sql import read_states
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.read_state import Publication, copies
 from readtrack.subjects import subject_of
@@ -28,6 +27,7 @@ from readtrack.threads.options import threads_options
 from readtrack.unread import starting
 from tests.site.models import Board, Forum, Reply, Thread
 from tests.support import factories, forum
+from tests.support.asking import ask_again
 from tests.support.interference import dump, restore
 
 pytestmark = [
@@ -53,7 +53,7 @@ def threads(boards: list[Board]) -> list[Thread]:
 
 def lose(redis: Redis) -> None:
     redis.flushdb()
-    read_states.ask_again()
+    ask_again()
 
 
 def unread(user: User, *objs: Any) -> list[bool]:

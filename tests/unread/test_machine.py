@@ -27,6 +27,7 @@ from readtrack.sql import read_states
 from readtrack.store.read_state import copies
 from readtrack.subjects import subject_of
 from tests.support import factories
+from tests.support.asking import ask_again
 from tests.support.depth import some
 from tests.support.machines import (
     Backup,
@@ -77,7 +78,7 @@ class ReadStateMachine(FlusherMachine):
         self.site.READTRACK = self.options
         self.redis.flushdb()
         empty(self.tables)
-        read_states.ask_again()
+        ask_again()
         self.categories = self.new_categories()
         self.subjects = [subject_of(category) for category in self.categories]
         self.reads = nobody()
@@ -173,7 +174,7 @@ class ReadStateMachine(FlusherMachine):
     def lose_redis(self, is_old: bool) -> None:
         """Empties Redis, or restores an older snapshot."""
         self.redis.flushdb()
-        read_states.ask_again()
+        ask_again()
         if is_old and self.snapshot is not None:
             for key, value in self.snapshot.items():
                 self.redis.restore(key, 0, value)
@@ -195,7 +196,7 @@ class ReadStateMachine(FlusherMachine):
         restore(self.backup)
         if is_redis_lost:
             self.redis.flushdb()
-            read_states.ask_again()
+            ask_again()
             self._lose(self.reads_of_backup)
             for index in self.news_since_backup:  # these posts are gone as well
                 self.uncertain_reads[index] |= self.reads_of_backup[index]

@@ -23,11 +23,11 @@ from readtrack.models import (
     ReadState,
 )
 from readtrack.reports.page_state import page_state
-from readtrack.sql import read_states
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.read_state import copies
 from readtrack.subjects import subject_of
 from tests.support import factories
+from tests.support.asking import ask_again
 from tests.support.depth import some
 from tests.support.machines import (
     Backup,
@@ -67,7 +67,7 @@ class OrdinalsMachine(FlusherMachine):
         self.site.READTRACK = self.options
         self.redis.flushdb()
         empty(TABLES)
-        read_states.ask_again()
+        ask_again()
         read_state.begin(0)
         self.subjects = [subject_of(factories.category()) for _ in range(CATEGORIES)]
         # Whoever has ever read each category: nobody else may have no dot for it.
@@ -125,7 +125,7 @@ class OrdinalsMachine(FlusherMachine):
     def lose_redis(self, index: int | None) -> None:
         """Empties Redis, or restores one of the snapshots."""
         self.redis.flushdb()
-        read_states.ask_again()
+        ask_again()
         for key, value in self.snapshots.get(-1 if index is None else index, {}).items():
             self.redis.restore(key, 0, value)
 

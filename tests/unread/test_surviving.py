@@ -20,6 +20,7 @@ from readtrack.store.read_state import copies
 from readtrack.subjects import subject_of
 from tests.site.models import Category
 from tests.support import factories
+from tests.support.asking import ask_again
 from tests.support.interference import dump, restore
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "lite"])
@@ -50,7 +51,7 @@ def categories() -> list[Category]:
 def lose(redis: Redis) -> None:
     """Empties Redis. A process of the site may ask at once whether the site is new."""
     redis.flushdb()
-    read_states.ask_again()
+    ask_again()
 
 
 def copied() -> set[str]:
@@ -299,7 +300,7 @@ def test_the_number_of_new_items_is_never_too_high_however_often_redis_is_lost(
     for _ in range(3):
         if has_snapshot:
             restore(redis, snapshot)
-            read_states.ask_again()
+            ask_again()
         else:
             lose(redis)
         flush(only_changed=True)
