@@ -57,14 +57,6 @@ def multiple(number: float) -> str:
     return exact(round(number))
 
 
-def whole(number: float) -> str:
-    """Returns a number above 0, rounded, as `1,234`. One that would be rounded to 0 is `< 1`."""
-    rounded = round(number)
-    if rounded == 0:
-        return "< 1"
-    return exact(rounded)
-
-
 def short(number: int) -> str:
     """Returns `999`, `1.2k`, `12k`, `3.4M`, `5B`: rounded down, so it never shows more than there
     is.

@@ -35,11 +35,6 @@ def test_an_exact_number_has_the_readers_own_separators() -> None:
         assert numerals.short(1234) == "1,2\u00a0Tsd."
 
 
-def test_a_rough_number_is_whole_and_never_0() -> None:
-    assert numerals.whole(1_234.4) == "1,234"
-    assert numerals.whole(0.276) == numerals.whole(0.0) == "< 1"
-
-
 @each_row(
     ("language", "change", "share"),
     [

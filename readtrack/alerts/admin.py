@@ -10,7 +10,6 @@ from django.utils.translation import gettext_lazy as _
 from readtrack.access import may_view_numbers
 from readtrack.admin import ReadOnlyAdmin
 from readtrack.alerts.models import Alert
-from readtrack.numerals import whole
 from readtrack.texts import is_web
 
 
@@ -33,7 +32,7 @@ class AlertAdmin(ReadOnlyAdmin):
     @admin.display(description=_("usual"))
     def usual_views(self, alert: Alert) -> str | None:
         """Returns the usual views as a whole number; None for an alert that has none."""
-        return None if alert.usual is None else whole(alert.usual)
+        return alert.usual_text or None
 
     @admin.display(description=_("title"))
     def page(self, alert: Alert) -> str:

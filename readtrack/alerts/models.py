@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 from readtrack import parts
 from readtrack.models.fields import ExactCharField
 from readtrack.models.rows import OwnRow
+from readtrack.numerals import exact
 
 parts.require("readtrack.alerts")
 
@@ -54,6 +55,16 @@ class Alert(OwnRow):
 
     def __str__(self) -> str:
         return self.title or self.get_kind_display()
+
+    @property
+    def usual_text(self) -> str:
+        """Returns the usual views rounded, as `1,234`. Fewer than one are `< 1`, unknown ones ""."""
+        if self.usual is None:
+            return ""
+        whole = round(self.usual)
+        if whole == 0:
+            return "< 1"
+        return exact(whole)
 
 
 class AlertDelivery(OwnRow):

@@ -7,7 +7,7 @@ from django.utils.translation import gettext
 from readtrack import buckets
 from readtrack.alerts.models import Alert
 from readtrack.lines import one_line
-from readtrack.numerals import exact, multiple, whole
+from readtrack.numerals import exact, multiple
 
 # What chat services take for a mention or a link, such as "<!channel>" and "@all", and what looks
 # like it. A title is not to call a whole channel.
@@ -31,7 +31,7 @@ def text_of(alert: Alert) -> str:
     """Returns the alert in some lines, the address of the page to look at in the last one."""
     values = {
         "views": exact(alert.views or 0),
-        "usual": whole(alert.usual or 0),
+        "usual": alert.usual_text,
         "minutes": exact(alert.minutes or 0),
     }
     texts = {

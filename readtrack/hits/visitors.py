@@ -9,7 +9,6 @@ import secrets
 import time
 from binascii import b2a_base64
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
 from http.cookies import Morsel
@@ -347,19 +346,6 @@ def _keyed(text: str, key: blake2b) -> str:
 def user_id(pk: Any) -> str:
     """Returns the visitor id of the user with the primary key `pk`."""
     return digest("visitor", f"user:{pk}")
-
-
-def logged(address: str, agent: str, *, at: datetime) -> Visitor:
-    """Returns the visitor of a line in a log. The address may be the name of a host, or any text.
-
-    The `fallback_id` is the same on every day.
-    """
-    network = addresses.network_of(address) or address
-    permanent_id = _keyed(network, _key("visitor", agent[: bots.LONGEST]))
-    if conf.ANONYMOUS == "cookie" and conf.COOKIE.name:
-        return Visitor(permanent_id, fallback_id=permanent_id)
-    id_of_day = digest("visitor", f"{at.date()}:{permanent_id}")
-    return Visitor(id_of_day, fallback_id=permanent_id, kind="hash")
 
 
 def reader(request: HttpRequest, user: Any | None) -> readers.Reader | None:

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from readtrack.conf import conf
-from readtrack.hits import addresses, exclusions, hit, visitors
+from readtrack.hits import addresses, exclusions, hit
 from readtrack.imports import lines
 from readtrack.imports.hosts import Hosts
-from readtrack.imports.line import Line
+from readtrack.imports.line import Line, visitor_of
 from readtrack.imports.pages import Pages
 from readtrack.imports.ports import without_port
 from readtrack.imports.rules import Rules
@@ -144,7 +144,7 @@ class Judge:
         reason = ""
         if conf.EXCLUDE and exclusions.is_excluded_line(line.path, address):
             reason = "excluded"
-        visitor = visitors.logged(address, line.agent or "", at=line.at)
+        visitor = visitor_of(address, line.agent or "", at=line.at)
         return Judged(
             reason,
             at,

@@ -42,6 +42,9 @@ NOT_ADDED = -1
 NAMED_REFUSALS = 20  # refusals that a report names, because a damaged table may have millions
 # The hours of models that an import adds to Redis: the last ones, but not the oldest that Redis
 # has, because these may expire before the next flush. All earlier hours are added to SQL's history.
+# The command that adds a visitor to a subject's key, by the strategy for unique visitors. The others
+# need what a log does not have.
+COMMANDS_THAT_ADD = {"hll": "PFADD", "set": "SADD"}
 LIVE_HOURS = counters.MODEL_HOURS - 3
 
 NEVER_RESET = 2**63  # µs; later than any reset
@@ -508,8 +511,9 @@ def _add_visitors(visitors_by_subject: Mapping[str, Collection[str]]) -> None:
     calls: list[scripts.Call[int]] = []
     for subject, visitors in visitors_by_subject.items():
         strategy = uniques.strategy_of(subject)
-        if strategy.adds:
-            calls.append(scripts.Call(strategy.adds, [strategy.key(subject)], [*visitors]))
+        if strategy.name in COMMANDS_THAT_ADD:
+            command = COMMANDS_THAT_ADD[strategy.name]
+            calls.append(scripts.Call(command, [strategy.key(subject)], [*visitors]))
     scripts.run_all(*calls, patient=True)
 
 

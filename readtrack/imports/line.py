@@ -11,6 +11,9 @@ from urllib.parse import unquote
 
 from django.utils.dateparse import parse_datetime
 
+from readtrack.conf import conf
+from readtrack.hits import addresses, bots, visitors
+from readtrack.hits.visitors import Visitor
 from readtrack.imports.ports import without_port
 
 # A time in any other year is taken for damage. At the edge of the calendar, subtracting a window
@@ -49,6 +52,19 @@ class Request(NamedTuple):
     method: str
     path: str  # without escapes and parameters
     host: str = ""  # "" if the request does not name it
+
+
+def visitor_of(address: str, agent: str, *, at: datetime) -> Visitor:
+    """Returns the visitor of a line. The address may be the name of a host, or any text.
+
+    The `fallback_id` is the same on every day. It is that of a view by a browser without a cookie.
+    """
+    network = addresses.network_of(address) or address
+    permanent_id = visitors.digest("visitor", f"address:{agent[: bots.LONGEST]}:{network}")
+    if conf.ANONYMOUS == "cookie" and conf.COOKIE.name:
+        return Visitor(permanent_id, fallback_id=permanent_id)
+    id_of_day = visitors.digest("visitor", f"{at.date()}:{permanent_id}")
+    return Visitor(id_of_day, fallback_id=permanent_id, kind="hash")
 
 
 @lru_cache(maxsize=8192)  # because a site's pages are asked for again and again

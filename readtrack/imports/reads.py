@@ -20,7 +20,7 @@ from readtrack.imports.models import Import
 from readtrack.imports.tables import pk_of
 from readtrack.progress import Progress
 from readtrack.sql import databases, read_states
-from readtrack.store import connection, read_state, scripts
+from readtrack.store import connection, keys, read_state, scripts
 from readtrack.subjects import has_read_state, label_of, model_with_label, subject_of_row
 
 if TYPE_CHECKING:
@@ -432,12 +432,22 @@ def _first_start(source: str) -> int:
     record, _ = databases.rows(Import).get_or_create(
         source=visitors.digest("import", source), defaults={"name": source, "position": now}
     )
-    if record.position < read_state.known_since():
+    if record.position < _known_since():
         raise ImportRefusedError(
             f"{record} was imported on {record.started:%Y-%m-%d}, and importing it again could hide"
             " what is new since. Delete its row of readtrack's imports to do so all the same."
         )
     return int(record.position)
+
+
+def _known_since() -> int:
+    """Returns since when Redis knows all publications, of all partitions (µs).
+
+    Raises redis.RedisError.
+    """
+    calls = [scripts.Call("GET", [keys.reads_began(tag)], (), int) for tag in keys.tags()]
+    times: list[int] = scripts.run_all(*calls, patient=True)
+    return max(times)
 
 
 def _mark(subjects_by_reader: Mapping[Any, Sequence[str]], *, as_of: int) -> int:

@@ -17,7 +17,7 @@ from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.hits import exclusions, visitors
 from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
-from readtrack.imports.line import YEARS
+from readtrack.imports.line import YEARS, visitor_of
 from readtrack.imports.models import Import
 from readtrack.progress import Progress, no_progress
 from readtrack.sql import row_counts
@@ -226,7 +226,7 @@ def _add_visitors(
         if user_pk is not None:
             visitor_id = visitors.user_id(user_pk)
         elif at is not None:
-            visitor_id = visitors.logged(address or "", agent or "", at=at).id
+            visitor_id = visitor_of(address or "", agent or "", at=at).id
         else:
             report.skipped["visitor without a time"] += 1
             continue

@@ -38,8 +38,6 @@ class Strategy:
     ] = ()  # all rows that it writes; none for a strategy that counts nobody
     command = ""  # the command that returns the number of visitors at `key`
     asks = ""  # the command that says if a visitor is at a key of `rows[0]`; "" if none can
-    # The command that adds a visitor from a log; "" if a log does not have what the strategy needs.
-    adds = ""
     # SQL stores a sketch, and Redis merges it after a loss. Without a sketch, SQL stores the
     # number, and Redis adds later visitors to it.
     has_sketch = False
@@ -102,7 +100,6 @@ class HyperLogLogs(Strategy):
     key = keys.hll
     rows = (keys.hll,)
     command = "PFCOUNT"
-    adds = "PFADD"
     has_sketch = True
 
     def together(self, subjects: Sequence[str]) -> int:
@@ -126,7 +123,6 @@ class Sets(Strategy):
     rows = (keys.unique,)
     command = "SCARD"
     asks = "SISMEMBER"
-    adds = "SADD"
     is_exact = True
 
     def together(self, subjects: Sequence[str]) -> int:

@@ -13,8 +13,8 @@ from redis import Redis
 
 from readtrack import reports, tracker
 from readtrack.flush.run import flush
-from readtrack.hits.visitors import logged
 from readtrack.imports.ledger import ImportRefusedError, Report
+from readtrack.imports.line import visitor_of
 from readtrack.imports.models import Import
 from readtrack.imports.tables import take_hitcount
 from tests.site.models import Category, Post, Product
@@ -105,7 +105,8 @@ def test_their_visitors_are_ours(tables: Tables, redis: Redis) -> None:
     tables.hit(tables.count(Post, post.pk, 1), "192.0.2.1")
     take_hitcount()
     assert (
-        redis.pfadd(f"views:hll:site.post:{post.pk}", logged("192.0.2.1", BROWSER, at=NOW).id) == 0
+        redis.pfadd(f"views:hll:site.post:{post.pk}", visitor_of("192.0.2.1", BROWSER, at=NOW).id)
+        == 0
     )
 
 
@@ -190,7 +191,7 @@ def test_their_times_are_local_without_use_tz(
     tables.hit(tables.count(Post, post.pk, 2), "192.0.2.1")
     take_hitcount()
     assert redis.smembers(f"views:unique:site.post:{post.pk}") == {
-        logged("192.0.2.1", BROWSER, at=NOW).id
+        visitor_of("192.0.2.1", BROWSER, at=NOW).id
     }
 
 

@@ -27,7 +27,7 @@ from readtrack.store.scripts import Call
 
 __all__ = ["FORMS", "ROWS", "Form", "PageTime", "Publication"]
 __all__ += ["begin", "count_readers", "field", "fill", "forget", "have_begun"]
-__all__ += ["known_since", "knows_readers", "last_published", "marks", "not_begun"]
+__all__ += ["knows_readers", "last_published", "marks", "not_begun"]
 __all__ += ["form_of", "number", "page_time", "publish", "remove", "take_over", "unpublish"]
 __all__ += ["unread_calls", "within"]
 
@@ -194,15 +194,6 @@ def begin(at: int, tags: Sequence[str] | None = None) -> None:
         tags = keys.tags()
     calls = [Call("SET", [keys.reads_began(tag)], (at, "NX"), bool) for tag in tags]
     scripts.run_all(*calls, patient=True)
-
-
-def known_since() -> int:
-    """Returns since when Redis knows all publications, of all partitions (µs). Raises
-    redis.RedisError.
-    """
-    calls = [Call("GET", [keys.reads_began(tag)], (), int) for tag in keys.tags()]
-    times: list[int] = scripts.run_all(*calls, patient=True)
-    return max(times)
 
 
 def not_begun(tags: Sequence[str]) -> list[str]:
