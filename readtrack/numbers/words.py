@@ -174,6 +174,7 @@ class Sentence(NamedTuple):
     after: str = ""
     obj: Any = None  # which has the title; None for a sentence without one
     subject: str = ""
+    country: str = ""  # whose code the title is; a browser writes its name there
 
     @property
     def text(self) -> str:

@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 from readtrack.lines import one_line
 from readtrack.numbers import tables
 from readtrack.numbers.causes import SOURCES, Cause, NotedDay, Part
-from readtrack.numbers.words import shortened
+from readtrack.numbers.words import TITLE, Sentence, shortened
 from readtrack.numerals import exact, signed
 
 
@@ -19,11 +19,24 @@ def sentences_of_cause(cause: Cause | None) -> list[str]:
     """Returns why the views of a story rose or fell, in the active language; nothing if that is not
     known.
     """
+    return [sentence.text for sentence in divided_sentences_of_cause(cause)]
+
+
+def divided_sentences_of_cause(cause: Cause | None) -> list[Sentence]:
+    """Returns the same, divided where the code of a country stands: a page has its name written by the
+    browser, which knows it in each language. A server does not.
+    """
     if cause is None:
         return []
-    sentences = [_of_cause(cause)]
+    first = cause.parts[0]
+    if first.dimension == "country":
+        before, _mark, after = _of_cause(cause, source=TITLE).partition(TITLE)
+        code = name_of(first)
+        sentences = [Sentence(before, code, after, country=code)]
+    else:
+        sentences = [Sentence(_of_cause(cause, source=name_of(first)))]
     if cause.noted is not None:
-        sentences.append(_of_noted_day(cause.noted))
+        sentences.append(Sentence(_of_noted_day(cause.noted)))
     return sentences
 
 
@@ -44,7 +57,8 @@ def name_of(part: Part) -> str:
     return name
 
 
-def _of_cause(cause: Cause) -> str:
+def _of_cause(cause: Cause, *, source: str) -> str:
+    """Returns the sentence. `source` is what stands in it for the first value."""
     if cause.is_since_publication:
         text = SINCE_PUBLICATION[cause.kind](cause.now)
     elif cause.parts[0].dimension not in SOURCES:
@@ -59,7 +73,7 @@ def _of_cause(cause: Cause) -> str:
     return text % {
         "count": exact(abs(cause.change)),
         "part": exact(abs(first.change)),
-        "source": name_of(first),
+        "source": source,
         "second_part": exact(abs(second.change)),
         "second": name_of(second),
         "rest": exact(abs(cause.change - brought)),

@@ -10,7 +10,7 @@ from readtrack.numbers.rising import Rising
 from readtrack.numbers.story import StoryVerdict, Trend, UsualOfStory
 from readtrack.numbers.usual import Word
 from readtrack.numbers.words import SILENT, Lead, Sentence
-from readtrack.numbers.words_of_causes import sentences_of_cause
+from readtrack.numbers.words_of_causes import divided_sentences_of_cause
 from readtrack.numerals import exact, multiple, per_cent, signed_per_cent
 
 HOURS_IN_WORDS = 48  # of an age; a longer one is given in days
@@ -54,17 +54,16 @@ def lead_of_story(verdict: StoryVerdict) -> Lead:
     said = _("Only %(filters)s.") % {"filters": filters} if filters else ""
     if verdict.word is not None:
         said = str(VERDICTS[verdict.word])
-    sentences = [_of_views(verdict)]
+    sentences = [Sentence(_of_views(verdict))]
     if verdict.reads is not None:
-        sentences.append(_of_reads(verdict, verdict.reads))
-    why = sentences_of_cause(verdict.cause)
+        sentences.append(Sentence(_of_reads(verdict, verdict.reads)))
+    why = divided_sentences_of_cause(verdict.cause)
     if verdict.rising is not None:  # whatever it did until yesterday
-        sentences = [said, *sentences, *why] if said else [*sentences, *why]
-        return Lead(_of_rising(verdict.rising), "up", [*map(Sentence, sentences)], ())
+        first = [Sentence(said)] if said else []
+        return Lead(_of_rising(verdict.rising), "up", [*first, *sentences, *why], ())
     if verdict.trend is not None:
-        sentences.append(_of_trend(verdict.trend))
-    sentences += why
-    return Lead(said, TONES.get(verdict.word, ""), [*map(Sentence, sentences)], ())
+        sentences.append(Sentence(_of_trend(verdict.trend)))
+    return Lead(said, TONES.get(verdict.word, ""), [*sentences, *why], ())
 
 
 def age_text(hours: float) -> str:

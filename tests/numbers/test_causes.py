@@ -309,6 +309,23 @@ def test_the_page_of_a_story_says_why_it_grew(article: Article, admin_client: Cl
 
 
 @pytest.mark.django_db
+def test_a_page_marks_the_code_of_a_country_whose_name_a_browser_writes(
+    article: Article, admin_client: Client
+) -> None:
+    for model in (DayBreakdown, BreakdownHistory):
+        model.objects.update(kind="views:country")
+        model.objects.filter(field="news.example").update(field="US")
+        model.objects.filter(field="direct").update(field="DE")
+    address = f"{DASHBOARD}object/{subject_of(article)}/"
+    page: Any = admin_client.get(address, {"period": "7"})
+    code = '<span data-country="US"><span>US</span></span>'
+    assert f"700 came from readers with this in common: Country, {code}." in page.text
+    one = Cause("one", 1_840, 600, [Part("country", "US", 900, 0)])
+    [text] = sentences_of_cause(one)
+    assert text.endswith("Country, US.")
+
+
+@pytest.mark.django_db
 def test_a_note_on_its_best_day_is_told(article: Article, admin_client: Client) -> None:
     day = local_time.today() - 2 * buckets.DAY
     Note.objects.create(day=day - buckets.DAY, text="Not that day")
