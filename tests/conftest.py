@@ -113,6 +113,15 @@ def noon() -> datetime:
     return datetime(2026, 11, 20, 12, 0, 30, tzinfo=timezone.utc)
 
 
+@pytest.fixture
+def afternoon(settings: Settings) -> None:
+    """Lets TIME_ZONE be one in which it is between one and two in the afternoon. In the first hour of
+    a day nothing of it is compared, and a test that begins before midnight may end after it.
+    """
+    hours_ahead = 13 - datetime.now(timezone.utc).hour
+    settings.TIME_ZONE = f"Etc/GMT{-hours_ahead:+}"  # what is ahead of UTC has a minus there
+
+
 @pytest.fixture(scope="session")
 def forks() -> Iterator[Forks]:
     """Returns what runs code in processes of their own, which have the tests' settings."""
