@@ -779,7 +779,7 @@ def sections(data: ScopeData) -> Table:
         caption = f"{caption} {OF_THE_SITE}"
     columns = _columns("section", "readers", "unread", "share")
     empty = _("No model is a category.")
-    return Table("sections", _("Categories"), caption, columns, rows, empty, row_limit=50)
+    return Table("sections", _("Unread by category"), caption, columns, rows, empty, row_limit=50)
 
 
 def views_by_section(data: ScopeData) -> Table:

@@ -2086,6 +2086,15 @@ def test_a_spreadsheet_understands_the_file_and_its_times(admin_client: Client) 
     assert datetime.fromisoformat(json_rows[0][0]).tzinfo is not None
 
 
+def test_no_two_files_of_the_menu_have_a_name_that_may_be_of_either(admin_client: Client) -> None:
+    post = factories.post(category=factories.category())
+    counts.view(post)
+    flush()
+    titles = [str(file.title) for file in admin_client.get(DASHBOARD).context["files"]]
+    assert "Unread by category" in titles
+    assert "Categories" not in titles  # before: who has read, beside "Views by category"
+
+
 def test_one_menu_has_the_files_of_all_tables_with_rows(admin_client: Client) -> None:
     counts.view(factories.post())
     flush()
