@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from readtrack import buckets
 from readtrack.numbers import local_time
+from readtrack.numbers.chance import are_too_few
 from readtrack.numbers.data import ChartData, ScopeData
 
 #: The numbers that the chart can show, by their names in the address. They are fields of Counts,
@@ -32,17 +33,27 @@ class Total(NamedTuple):
 
 def totals(data: ScopeData, chart: ChartData) -> list[Total]:
     """Returns the total of each of SERIES."""
-    return [_if_read(_total(data, chart, name)) for name in SERIES]
+    return [_if_read(_total(data, chart, name), data, chart) for name in SERIES]
 
 
-def _if_read(total: Total) -> Total:
+def _if_read(total: Total, data: ScopeData, chart: ChartData) -> Total:
     """Returns the total; without any read, one of reads that is not known.
 
-    Most likely no template marks its texts, and then 0 would be wrong.
+    Most likely no template marks its texts, and then 0 would be wrong. A few views may well have no
+    read, and those since the last full flush have none yet.
     """
     if total.name != "reads" or total.now is None or total.now or total.before:
         return total
+    if are_too_few(chart.total.views, 0) or _is_before_sums(data, chart):
+        return total
     return Total(total.name, None, None, None, total.as_of, remark=str(NO_READS))
+
+
+def _is_before_sums(data: ScopeData, chart: ChartData) -> bool:
+    """Returns True if the period began after the last full flush, which adds up reads."""
+    if data.scope.is_listed or not chart.summed_until:
+        return False
+    return buckets.time_of(chart.summed_until) <= data.scope.span.since
 
 
 def _total(data: ScopeData, chart: ChartData, name: str) -> Total:

@@ -11,6 +11,7 @@ from django.test import Client
 from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.numbers.sql import history
+from readtrack.numbers.tables import NOT_KNOWN
 from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.dashboard.test_page import DASHBOARD, add_views, told
@@ -55,6 +56,21 @@ def test_seen_is_a_card_a_series_and_a_column_beside_what_is_not_seen(
     assert "came to life in a browser" in page.text
     days = unseen(admin_client, **given)
     assert sum(number or 0 for number in days) == 15
+
+
+@pytest.mark.parametrize(("views", "shown"), [(0, "0"), (29, "0"), (30, NOT_KNOWN)])
+def test_only_many_views_without_a_read_say_that_no_template_marks_its_texts(
+    admin_client: Client, views: int, shown: str
+) -> None:
+    post = factories.post()
+    add_views(post, 20, 50, reads=10)
+    add_views(post, 3, views)
+    flush()
+    for asked in ({}, {"object": subject_of(post)}):
+        page: Any = admin_client.get(DASHBOARD, {"period": "7", **asked}, follow=True)
+        [reads] = [figure for figure in page.context["figures"] if figure.name == "reads"]
+        assert reads.value == shown
+        assert bool(reads.remark) == (shown == NOT_KNOWN)
 
 
 def test_a_site_whose_script_reports_nothing_sees_no_card_column_or_definition(
