@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from datetime import timedelta
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from readtrack import buckets
-from readtrack.digest.contents import Contents, Story, contents_of
+from readtrack.digest.contents import Contents, Number, Story, _number, contents_of
 from readtrack.digest.periods import last_period
 from readtrack.flush.run import flush
 from readtrack.numbers import local_time
@@ -19,6 +20,7 @@ from readtrack.numbers.models import History
 from readtrack.numbers.published import published_at
 from readtrack.numbers.sql import usual as sql_usual
 from readtrack.numbers.sql.usual import Past, name_of_past
+from readtrack.numbers.totals import Total
 from readtrack.subjects import subject_of
 from tests.conftest import use_redis
 from tests.dashboard.test_groups import store
@@ -190,3 +192,10 @@ def test_without_redis_it_has_the_numbers_of_sql(settings: Settings) -> None:
     contents = contents_of(digests.week())
     assert (contents.views.now, contents.views.before) == (30, 20)
     assert contents.robots is None
+
+
+def test_visitors_without_the_last_day_are_not_beside_those_of_a_week_with_it() -> None:
+    """A day is over a minute after it ended; until then visitors are compared without it."""
+    chart: Any = SimpleNamespace(is_before_whole=True)
+    assert _number(Total("visitors", 70, 60, 55), chart) == Number(70, None)  # before: 55
+    assert _number(Total("visitors", 70, 70, 65), chart) == Number(70, 65)
