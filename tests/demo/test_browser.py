@@ -503,6 +503,15 @@ def test_a_caption_is_no_wider_than_its_table_on_a_phone(tab: Callable[[str], Pa
     page.get_by_text("Values as a table", exact=True).click()
     beyond = page.locator(".readtrack-values table").evaluate(BEYOND)
     assert beyond <= 0  # before: 20
+    page.set_viewport_size({"width": 320, "height": 800})
+    page.goto(f"{DASHBOARD}?tab=stories")
+    scrolled = page.locator(".readtrack-scroll").first
+    is_wider = "seen => seen.querySelector('table').offsetWidth > seen.clientWidth"
+    assert scrolled.evaluate(is_wider)
+    assert scrolled.locator("table").evaluate(BEYOND) <= 0  # before: cut where the table is
+    page.goto(DASHBOARD)
+    first = page.locator(".readtrack-of-most-viewed .readtrack-scroll")
+    assert not first.evaluate(is_wider)  # before: changes were cut
 
 
 def test_the_arrow_to_the_site_is_beside_the_last_word_of_the_title(
