@@ -81,7 +81,7 @@ def navigation(
     context = {
         "periods": _period_choices(scope, here),
         "period": scope.periods.get(scope.period, ""),
-        "span": span_text(scope.span),
+        "span": _span(data, scope),
         "earlier": scope.address_beside(-1, **here),
         "later": scope.address_beside(1, **here),
         "has_dates": True,
@@ -101,6 +101,15 @@ def navigation(
     if own_tab == "refused":
         context.update(_navigation_of_refused(scope, here))
     return context
+
+
+def _span(data: ScopeData, scope: Scope) -> str:
+    """Returns the first and the last day of the period; "" on a page of all time without a chart,
+    which does not know the first one.
+    """
+    if scope.is_all_time and data.chart is None:
+        return ""
+    return span_text(scope.span)
 
 
 def _comparison_choices(scope: Scope, here: Mapping[str, str]) -> list[Choice]:

@@ -9,8 +9,10 @@ from django.utils.translation import ngettext
 
 from readtrack.dashboard.definitions import definitions, more_dimensions
 from readtrack.dashboard.navigation import (
+    ALL_KEPT_HOURS,
     TABS,
     Chip,
+    begins_before_skips,
     chart_intervals,
     chips,
     filters_in_words,
@@ -33,7 +35,7 @@ from readtrack.dashboard.timeline import (
 )
 from readtrack.hits.addresses import NOTICES
 from readtrack.numbers import tables
-from readtrack.numbers.comparison import span_text
+from readtrack.numbers.comparison import rule_of_comparison, span_text
 from readtrack.numbers.data import ScopeData
 from readtrack.numbers.filters import Chosen, chosen_in
 from readtrack.numbers.loading import load
@@ -117,6 +119,7 @@ def page_context(
         ),
         "definitions": definitions(data),
         "usual": _usual_card(data),
+        "rule": _rule(data, tables_by_name.values()),
         "has_period": tab != "sections",  # readers are those of now
         **story_context(data, chosen),
         "notices": _notices(data),
@@ -132,6 +135,16 @@ def page_context(
     if tab == STORIES:
         context["list"] = stories_of(data, asked, site=site)
     return context
+
+
+def _rule(data: ScopeData, shown: Iterable[tables.Table]) -> str:
+    """Returns what the changes of a list compare; "" for a page whose chart says it, and for a list
+    without changes.
+    """
+    if data.chart is not None:
+        return ""
+    names = {column.name for table in shown for column in table.columns if table.rows}
+    return rule_of_comparison(data, None) if "change" in names else ""
 
 
 def _is_told(verdict: Verdict | None, series: str) -> bool:
@@ -201,6 +214,8 @@ def _period_in_title(scope: Scope, tab: str) -> str:
     """Returns the period of the page as its title names it; "" for a page that is of now."""
     if tab == "sections":
         return ""
+    if tab == "refused" and begins_before_skips(scope):
+        return str(ALL_KEPT_HOURS)
     return str(scope.periods.get(scope.period, "")) or span_text(scope.span)
 
 

@@ -52,8 +52,11 @@ def _up_to(compared: Span) -> str:
     return pgettext("a part of today", "up to %(time)s") % {"time": time}
 
 
-def rule_of_comparison(data: ScopeData, chart: ChartData) -> str:
-    """Returns the sentence on what all changes of a page compare; "" if nothing is compared."""
+def rule_of_comparison(data: ScopeData, chart: ChartData | None) -> str:
+    """Returns the sentence on what all changes of a page compare; "" if nothing is compared.
+
+    `chart` is None on a page without one.
+    """
     before = data.scope.before
     compared = data.scope.compared
     if before is None or compared is None:
@@ -63,7 +66,8 @@ def rule_of_comparison(data: ScopeData, chart: ChartData) -> str:
             return _("Whole days are compared, so not before today is over.")
         return _("It is compared from the first whole hour on.")
     span = {"span": span_text(before)}
-    if not chart.is_before_whole:
+    is_before_known = data.is_before_known if chart is None else chart.is_before_whole
+    if not is_before_known:
         return _("It is not compared with %(span)s: the history does not go back that far.") % span
     if compared == data.scope.span:
         return _("Compared with %(span)s.") % span

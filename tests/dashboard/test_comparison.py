@@ -35,6 +35,7 @@ pytestmark = pytest.mark.django_db
 
 DASHBOARD = "/admin/readtrack/dashboard/"
 FRIDAY = datetime(2026, 11, 20, 9, 30, tzinfo=timezone.utc)
+LISTS_WITH_CHANGES = ("stories", "growth", "groups")
 OF_THE_ADMIN = 2  # queries: the session and its user
 
 
@@ -335,6 +336,33 @@ def test_it_is_said_what_is_compared(admin_client: Client) -> None:
     assert ".." not in text
     assert ">A week earlier</li>" in text  # the legend
     assert "Views (A week earlier)</th>" in text
+
+
+@each_row(
+    ("tab", "period", "words"),
+    [
+        *((tab, "7", "Changes compare the 6 days that are over") for tab in LISTS_WITH_CHANGES),
+        ("stories", "last-week", "Compared with "),
+        ("groups", "yesterday", "Compared with "),
+        ("groups", "all", ""),
+        ("hardly", "7", ""),
+        ("sections", "7", ""),
+    ],
+)
+def test_a_list_says_what_its_changes_compare(
+    tab: str, period: str, words: str, admin_client: Client, viewed: Views
+) -> None:
+    page = opened(admin_client, period=period, tab=tab)
+    rule = page.context["rule"]
+    assert rule.startswith(words)
+    assert bool(rule) == bool(words)
+    assert rule in page.text
+
+
+def test_a_list_of_all_time_names_no_days(admin_client: Client, viewed: Views) -> None:
+    page = opened(admin_client, period="all", tab="groups")
+    assert (page.context["period"], page.context["span"]) == ("All time", "")  # before: today
+    assert opened(admin_client, period="all").context["span"]  # the chart knows the first day
 
 
 def test_compared_with_nothing_a_page_has_neither_line_nor_column_nor_growth(

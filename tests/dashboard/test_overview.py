@@ -230,4 +230,7 @@ def test_what_is_not_counted_says_of_which_hours_it_is(
     skip_buffer.send_rest()
     page: Any = admin_client.get(DASHBOARD, {"period": period})
     assert str(page.context["refused"].title) == title
+    of_list: Any = admin_client.get(DASHBOARD, {"period": period, "tab": "refused"})
+    days = "Today" if period == "today" else "The last 48 hours"  # before: "7 days"
+    assert f"<title>Not counted, {days} |" in of_list.text
     assert f">{title}</h2>" in page.text
