@@ -18,7 +18,7 @@ from readtrack.numbers import tables
 from readtrack.numbers.causes import causes_of
 from readtrack.numbers.comparison import part_compared
 from readtrack.numbers.data import ScopeData
-from readtrack.numbers.objects import LEAST_OPENED
+from readtrack.numbers.objects import LEAST_OPENED, STILL_READ_DAYS
 from readtrack.numbers.offered import tables_by_tab
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.sql import thinning
@@ -220,9 +220,12 @@ def still_read(table: tables.Table, data: ScopeData, *, site: str | None) -> Sho
         number = _views(row.values[1])
         link = link_of(row, data.asked, site=site)
         items.append(Item(title_of(row.values[0]), link, number, texts[0] if texts else ""))
-    return _short_list(
-        table, data.asked, _("published 90 days before the period"), items=items, tab="age"
-    )
+    remark = ngettext(
+        "more than %(count)s day old when the period began",
+        "more than %(count)s days old when the period began",
+        STILL_READ_DAYS,
+    ) % {"count": exact(STILL_READ_DAYS)}
+    return _short_list(table, data.asked, remark, items=items, tab="age")
 
 
 def below_usual(table: tables.Table, data: ScopeData, *, site: str | None) -> ShortList:

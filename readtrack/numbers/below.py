@@ -38,8 +38,9 @@ class Publication(NamedTuple):
 
 def lowest(
     scope: Scope, *, limit: int, most: int, known: Mapping[str, int | None] | None = None
-) -> list[str]:
-    """Returns the `limit` subjects that have the fewest times of their usual views, lowest first.
+) -> list[str] | None:
+    """Returns the `limit` subjects that have the fewest times of their usual views, lowest first;
+    None if nothing was published in the period.
 
     They are found among the `most` newest publications of the period of each model, by the views
     that SQL stores. Rows that may be drafts are left out, see `_maybe_drafts`. `known` has the
@@ -52,7 +53,7 @@ def lowest(
     for model in _models_of(scope, known):
         found += _published_in(scope, model, most=most)
     if not found:
-        return []
+        return None
     views = _views_of(found, known or {})
     asked = question(publication.rated for publication in found)
     stored = usual.stored(usual.AskedUsual(asked.names))

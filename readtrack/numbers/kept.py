@@ -21,6 +21,7 @@ class Found(NamedTuple):
 
     subjects: list[str]
     is_read: bool = True  # False if no read of the models is known
+    has_publications: bool = True  # False if nothing was published in the period
 
 
 class _Key(NamedTuple):

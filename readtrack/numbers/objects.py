@@ -89,6 +89,8 @@ class Objects:
         self.old: set[str] | None = None
         #: The subjects that are furthest below what is usual at their age, the lowest first.
         self.low: list[str] = []
+        #: True unless nothing was published in the period, as far as the lowest were looked for.
+        self.has_publications = True
         self._are_candidates_cut = False
         #: True if reads of the models are known to be counted.
         self.is_read = False
@@ -142,7 +144,9 @@ class Objects:
             self.is_read = hardly_read.is_read
             subjects += hardly_read.subjects
         if "below-usual" in names:
-            self.low = kept.found_for("below-usual", self.scope, self._find_low).subjects
+            found = kept.found_for("below-usual", self.scope, self._find_low)
+            self.low = found.subjects
+            self.has_publications = found.has_publications
             subjects += self.low
         return subjects
 
@@ -189,7 +193,7 @@ class Objects:
         """
         known = self.stored if self.scope.is_listed else None
         low = below.lowest(self.scope, limit=CANDIDATES, most=MOST, known=known)
-        return kept.Found(low)
+        return kept.Found(low or [], has_publications=low is not None)
 
     def choose_for(self, table_name: str) -> None:
         """Chooses the objects of one of OF_FEW, which is the only table."""
@@ -211,7 +215,9 @@ class Objects:
         if "still-read" in names:
             found = self.old = self._old_among(self.stored)
         if "below-usual" in names:
-            low = kept.found_for("below-usual", self.scope, self._find_low).subjects
+            found_low = kept.found_for("below-usual", self.scope, self._find_low)
+            low = found_low.subjects
+            self.has_publications = found_low.has_publications
             self._put_in(low)
             found = self.low = [subject for subject in low if subject in self.stored]
         if is_alone:

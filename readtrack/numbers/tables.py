@@ -517,6 +517,8 @@ def grew_most(data: ScopeData) -> Table:
     columns = ["growth", "views", *COMPARED, "usual", "trend"]
     entries: Iterable[Entry] = grown(data)
     empty = _("Nothing was viewed more often than before.")
+    if not data.is_compared and data.scope.before is not None:
+        empty = _("It is compared from the first whole hour on.")
     if not data.is_before_known:
         entries = []  # all views of the period would be growth
         empty = _("Nothing was counted so early, so there is nothing to compare with.")
@@ -670,6 +672,8 @@ def _described(data: ScopeData, table: Table) -> Table:
     if data.has_gains and data.asked.is_listed:
         caption = _caption_of_days(data)
     empty = _("No views in this period.")
+    if table.name != "by-campaign":  # which few views have
+        empty = _empty_of_flushes(data)
     if not data.has_gains:
         title = of_all_time(title)
         count = len(data.objects.first)
@@ -682,6 +686,16 @@ def _described(data: ScopeData, table: Table) -> Table:
         if "object" in data.asked.chosen:
             caption = _("Views of all time.")
     return table._replace(title=title, caption=f"{caption} {table.caption}".rstrip(), empty=empty)
+
+
+def _empty_of_flushes(data: ScopeData) -> str:
+    """Returns the text of a table without rows to which flushes add the views.
+
+    Those since the last flush are not in it, so it may be empty beside views that the page has.
+    """
+    if data.scope.is_present and (data.chart is None or data.chart.total.views):
+        return _("None yet. Views of the last hour may be missing.")
+    return _("No views in this period.")
 
 
 def _caption_of_days(data: ScopeData) -> str:
@@ -823,7 +837,7 @@ def views_by_age(data: ScopeData) -> Table:
         ),
         columns=_columns(*column_keys),
         rows=rows,
-        empty=_("No views in this period."),
+        empty=_empty_of_flushes(data),
     )
 
 
@@ -857,7 +871,7 @@ def _of_groups(group: Group, data: ScopeData) -> Table:
         caption=caption,
         columns=_columns(*column_keys),
         rows=rows,
-        empty=_("No views in this period."),
+        empty=_empty_of_flushes(data),
         row_limit=groups.SHOWN,
     )
 
@@ -954,7 +968,9 @@ def below_usual(data: ScopeData) -> Table:
         "Nothing that was published in this period can be compared yet: that takes an hour, and ten"
         " older stories."
     )
-    if times:
+    if not data.objects.has_publications:
+        empty = _("Nothing was published in this period.")
+    elif times:
         empty = _("Nothing that was published in this period is below usual.")
     return Table(
         name="below-usual",
@@ -980,7 +996,13 @@ def hardly_read(data: ScopeData) -> Table:
         LEAST_OPENED,
     ) % {"count": exact(LEAST_OPENED)}
     empty = _("No text was read in this period.")
-    if has_reads:
+    if not opened:
+        empty = ngettext(
+            "No story had %(count)s view in this period.",
+            "No story had %(count)s views in this period.",
+            LEAST_OPENED,
+        ) % {"count": exact(LEAST_OPENED)}
+    elif has_reads:
         empty = _("Of each story with that many views, more than a third was read.")
     return Table(
         name="hardly-read",

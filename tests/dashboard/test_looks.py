@@ -179,8 +179,13 @@ def test_nothing_is_below_usual_and_nothing_is_usual_yet_are_told_apart(
     admin_client: Client,
 ) -> None:
     found = look(admin_client, "Below usual", model="site.article")
+    assert found.empty == "Nothing was published in this period."  # before: the next one
+    usual.article(HOURS_50, views=30)
+    kept.forget()
+    found = look(admin_client, "Below usual", model="site.article")
     assert found.empty.startswith("Nothing that was published in this period can be compared yet: ")
     newsroom([30])
+    kept.forget()
     found = look(admin_client, "Below usual", model="site.article")
     assert found.empty == "Nothing that was published in this period is below usual."
     assert (found.more, found.file) == ("", None)
@@ -190,7 +195,7 @@ def test_what_is_published_later_or_without_a_day_is_not_compared() -> None:
     Article.objects.create(title="Without a day")
     Article.objects.create(title="Later", published_at=buckets.now() + timedelta(days=1))
     scope = Scope.parse({"model": "site.article"})
-    assert below.lowest(scope, limit=5, most=5) == []
+    assert below.lowest(scope, limit=5, most=5) is None
 
 
 def opened(views: int, reads: int, title: str, *, earlier: int = 0) -> Article:
@@ -265,6 +270,18 @@ def test_without_reads_nothing_is_hardly_read(admin_client: Client) -> None:
     kept.forget()
     found = look(admin_client, "Opened, hardly read", model="site.article")
     assert titles(found) == ["Opened"]
+
+
+def test_where_nothing_was_opened_often_nothing_is_told_of_its_reads(admin_client: Client) -> None:
+    opened(199, 190, "Read")
+    popular.renew(at=buckets.now(), faults=Faults())
+    found = look(admin_client, "Opened, hardly read", model="site.article")
+    assert (found.items, found.empty) == ([], "No story had 200 views in this period.")
+    opened(200, 190, "Read, too")
+    popular.renew(at=buckets.now() + timedelta(hours=2), faults=Faults())
+    kept.forget()
+    found = look(admin_client, "Opened, hardly read", model="site.article")
+    assert found.empty == "Of each story with that many views, more than a third was read."
 
 
 def test_a_list_is_kept_for_some_minutes_and_for_its_scope(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,6 +197,25 @@ def test_a_new_site_has_no_chart_but_is_told_how_to_get_one(admin_client: Client
     assert "in a private window" not in page.text
 
 
+def test_what_is_still_read_is_old_and_not_of_a_single_day(admin_client: Client) -> None:
+    viewed(1)
+    [still_read] = [
+        look for look in admin_client.get(DASHBOARD).context["looks"] if look.title == "Still read"
+    ]
+    # Before: "published 90 days before the period".
+    assert still_read.remark == "more than 90 days old when the period began"
+
+
+def test_tables_of_flushes_deny_no_views_that_the_page_has(admin_client: Client) -> None:
+    counts.view(factories.post(category=factories.category()))
+    page: Any = admin_client.get(DASHBOARD, {"period": "7"})
+    assert page.context["data"].chart.total.views == 1
+    empty = {str(page.context[name].empty) for name in ("groups", "ages")}
+    assert empty == {"None yet. Views of the last hour may be missing."}  # before: no views
+    past: Any = admin_client.get(DASHBOARD, {"period": "last-week"})
+    assert str(past.context["groups"].empty) == "No views in this period."
+
+
 @each_row(
     ("asked", "words"),
     [

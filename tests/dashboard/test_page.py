@@ -1015,7 +1015,7 @@ def test_sources_obey_the_period_beside_the_one_before(
     table = admin_client.get(DASHBOARD, {"tab": "sources"}).context["tables"][0]["table"]
     assert (table.caption, table.empty) == (
         "Of all stories in the period; the last minutes may be missing.",
-        "No views in this period.",
+        "None yet. Views of the last hour may be missing.",
     )
 
 
