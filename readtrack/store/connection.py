@@ -72,9 +72,10 @@ class _Socket:
         self.settimeout(timeout)
 
     def settimeout(self, seconds: float) -> None:
-        """With 0, by which redis-py asks if there is anything to read, reading does not wait.
+        """Sets how long reading waits, as redis-py asks for it.
 
-        With any other number, the page decides how long reading waits.
+        With 0, by which redis-py asks if there is anything to read, it does not wait. Any other number
+        is left out, because the page decides how long reading waits.
         """
         if seconds:
             self._settimeout(self._python_timeout)

@@ -11,8 +11,8 @@ from readtrack.conf import cached_setting
 from readtrack.store import keys
 from readtrack.store.scripts import Call
 
-# Parts of names of which all values that there may be are known.
-SLOTS = frozenset({"date", "hour", "minute", "dimension"})
+# Pieces of names of keys of which all values that there may be are known.
+LISTED_PIECES = frozenset({"date", "hour", "minute", "dimension"})
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
@@ -21,7 +21,8 @@ def every_row() -> Sequence[keys.Key]:
     return [
         row
         for row in keys.every()
-        if "subject" in row.piece_names and SLOTS.issuperset({*row.piece_names} - {"subject"})
+        if "subject" in row.piece_names
+        and LISTED_PIECES.issuperset({*row.piece_names} - {"subject"})
     ]
 
 
@@ -57,9 +58,9 @@ def slots(row: keys.Key, *, at: datetime) -> list[dict[str, str]]:
     For a row with a key for each day, they are the days of the lifetime; for a row with one key,
     there is one slot without pieces.
     """
-    slot_names = [name for name in row.piece_names if name in SLOTS]
-    values = [_values(name, row.ttl, at) for name in slot_names]
-    return [dict(zip(slot_names, slot, strict=True)) for slot in product(*values)]
+    piece_names = [name for name in row.piece_names if name in LISTED_PIECES]
+    values = [_values(name, row.ttl, at) for name in piece_names]
+    return [dict(zip(piece_names, slot, strict=True)) for slot in product(*values)]
 
 
 def _values(piece: str, lifetime: int, at: datetime) -> Sequence[str]:

@@ -143,9 +143,11 @@ class DailySets(Strategy):
     covers_days = keys.unique_day.ttl // keys.DAY
 
     def effects(self, hit: Hit, subject: str) -> tuple[Effect, ...]:
+        """Returns the effect that adds the visitor to the set of the day, and a new one to the sum."""
         tag = keys.tag(subject)
-        members = keys.unique_day.start(tag, buckets.local_day_bucket(hit.at))
-        return (Effect(self.name, (members, self.key.start(tag)), keys.unique_day.ttl),)
+        set_of_day = keys.unique_day.start(tag, buckets.local_day_bucket(hit.at))
+        sum_of_days = self.key.start(tag)
+        return (Effect(self.name, (set_of_day, sum_of_days), keys.unique_day.ttl),)
 
 
 class Bitmaps(Strategy):
