@@ -1944,7 +1944,7 @@ def test_a_total_says_until_when_its_change_goes(
     views = page.context["figures"][0]
     assert bool(views.change) is (asked.get("compare") != "none")
     assert views.until == until
-    assert ("<span>until yesterday</span>" in page.text) is bool(until)
+    assert ('<span class="readtrack-until">until yesterday</span>' in page.text) is bool(until)
 
 
 def test_a_period_is_not_compared_with_one_in_which_history_began(admin_client: Client) -> None:
