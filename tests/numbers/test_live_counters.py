@@ -3,13 +3,18 @@
 from datetime import datetime, timedelta
 
 import pytest
+from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, tracker
+from readtrack.flush.run import flush
 from readtrack.numbers import live_counters, recent_minutes
+from readtrack.numbers.models import Breakdown
 from readtrack.store import keys, scripts
 from readtrack.store.trending import refresh_trending
+from readtrack.subjects import subject_of
 from tests.support import factories
+from tests.support.counts import stored, view_times
 
 MINUTE = timedelta(minutes=1)
 
@@ -65,6 +70,36 @@ def test_a_key_of_another_type_costs_its_own_subject_alone(redis: Redis, wrong: 
     live_counters.shorten_hours(subjects, present=hours[1] + 1)
     assert redis.ttl(keys.hours("site.post:2")) <= keys.DAY
     assert (redis.ttl(broken) == -1) == (wrong != "no number")
+
+
+@pytest.mark.one_server("it names the keys of a single partition")
+def test_a_minute_of_another_type_is_as_a_missing_one(redis: Redis, noon: datetime) -> None:
+    for at in (noon, noon - MINUTE):
+        tracker.record(factories.hit("site.post:1", at=at))
+    redis.set(f"trending:bucket:{buckets.minute_bucket(noon)}", "of somebody else")
+    assert scripts.run_all(*recent_minutes.views(["site.post"], 5, at=noon)) == [1]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_unsettled", [True, False])
+def test_a_hash_of_another_type_costs_its_own_values_alone(
+    redis: Redis, settings: Settings, *, is_unsettled: bool
+) -> None:
+    settings.READTRACK = {"NUMBERS": {"dimensions": ("device",)}}
+    broken, other = factories.post(), factories.post()
+    view_times(broken, dimensions=(("device", "phone"),))
+    if not is_unsettled:
+        flush()
+    key = f"views:device:{subject_of(broken)}"
+    assert redis.delete(key) == 1
+    redis.rpush(key, "of somebody else")
+    view_times(broken, dimensions=(("device", "phone"),))
+    view_times(other, dimensions=(("device", "phone"),))
+    assert flush().error == ""
+    assert (stored(broken), stored(other)) == (2, 1)
+    rows = Breakdown.objects.filter(kind="views:device").values_list("subject", "count")
+    stored_before = {} if is_unsettled else {subject_of(broken): 1}
+    assert dict(rows) == {subject_of(other): 1, **stored_before}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from redis import Redis
 
 from readtrack import buckets, tracker
-from readtrack.store import connection, counters, keys, trending
+from readtrack.store import connection, counters, keys, scripts, trending
 from readtrack.store.trending import refresh_trending, top_subjects
 from tests.support import factories
 from tests.support.scripts import load_scripts
@@ -141,7 +141,8 @@ def test_a_cold_start_is_computed_once_however_many_ask(redis: Redis, noon: date
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(ask, range(8)))
     assert found == [[("site.post:1", 1)]] * 8
-    assert redis.info("commandstats")["cmdstat_zunionstore"]["calls"] == len(keys.tags())
+    # Each computation of a list runs this command once.
+    assert redis.info("commandstats")["cmdstat_zremrangebyscore"]["calls"] == len(keys.tags())
 
 
 def test_one_models_list_is_found_below_the_others(redis: Redis, noon: datetime) -> None:
@@ -212,3 +213,28 @@ def test_an_older_version_beside_this_one_neither_adds_views_nor_takes_them(
     for minutes in range(2, 61):
         refresh_trending(at=noon + minutes * MINUTE)
     assert listed(redis) == {}
+
+
+@pytest.mark.one_server("it names the keys of a single partition")
+@pytest.mark.parametrize("wrong", ["list", "bucket", "taken"])
+def test_a_key_of_another_type_is_as_a_missing_one(
+    redis: Redis, noon: datetime, wrong: str
+) -> None:
+    view(redis, "site.post:1", noon - MINUTE)
+    refresh_trending(at=noon - MINUTE)
+    view(redis, "site.post:2", noon - MINUTE)
+    key = {
+        "list": "trending:list",
+        "bucket": f"trending:bucket:{buckets.minute_bucket(noon - MINUTE)}",
+        "taken": f"trending:taken:{buckets.minute_bucket(noon - MINUTE)}",
+    }[wrong]
+    redis.delete(key)
+    redis.set(key, "of somebody else")
+    assert tracker.record(factories.hit("site.post:3", at=noon - MINUTE)).counted
+    if wrong == "list":
+        assert set(dict(top_subjects(9, at=noon))) == {"site.post:1", "site.post:2", "site.post:3"}
+    else:
+        refresh_trending(at=noon)
+        assert "site.post:1" in dict(top_subjects(9, at=noon))
+    scripts.run(trending.forgetting(["site.post:1"], at=noon))
+    assert "site.post:1" not in dict(top_subjects(9, at=noon))

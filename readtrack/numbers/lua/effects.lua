@@ -15,7 +15,7 @@ function effects.funnel(key, stage, last_pass)
   for pass = key + 1, last_pass do
     is_new = call('SET', KEYS[pass], stage, 'NX', 'EX', pass_life) and is_new
   end
-  if is_new and call('HINCRBY', funnel, stage, 1) == 1 then mark_hash(funnel) end
+  if is_new and redis.pcall('HINCRBY', funnel, stage, 1) == 1 then mark_hash(funnel) end
 end
 
 local function smallest(hash, newcomer)
@@ -35,7 +35,7 @@ end
 -- those beyond the first replaced one become "other", which is never replaced.
 function effects.value(key, value)
   local hash = KEYS[key]
-  if call('HINCRBY', hash, value, 1) > 1 then return end
+  if redis.pcall('HINCRBY', hash, value, 1) ~= 1 then return end
   mark_hash(hash)
   local excess = call('HLEN', hash) - most_values
   if excess > 0 then excess = excess - call('HEXISTS', hash, 'other') end

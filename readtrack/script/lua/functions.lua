@@ -24,6 +24,6 @@ local function count_seen(window, hash, total, unsettled, name, bucket, changed,
   if redis.pcall('HINCRBY', hash, 'seen', 1) == 1 and call('HLEN', hash) == 1 then mark_unsettled(unsettled, name) end
   mark_changed(changed, subject)
   if tonumber(view_weight) == 1 then return end
-  call('ZINCRBY', bucket, 1, subject)
+  redis.pcall('ZINCRBY', bucket, 1, subject)
   if call('TTL', bucket) < 0 then call('EXPIRE', bucket, bucket_life) end
 end

@@ -35,14 +35,14 @@ if is_settling and origin ~= asked or is_restored and known == previous then ret
 
 local function add(key, field, count)
   if count == '0' then return end
-  if field == '' then redis.pcall('INCRBY', key, count) else call('HINCRBY', key, field, count) end
+  if field == '' then redis.pcall('INCRBY', key, count) else redis.pcall('HINCRBY', key, field, count) end
 end
 
 -- Returns true if the count was below. A total that is missing and not marked begins with the next view, which marks it.
--- A total that is no number stays as it is.
+-- A total that is no number, or a hash of another type, stays as it is.
 local function raise(key, field, count, mark)
   local live
-  if field == '' then live = redis.pcall('GET', key) else live = call('HGET', key, field) end
+  if field == '' then live = redis.pcall('GET', key) else live = redis.pcall('HGET', key, field) end
   if field == '' and not live and not mark then return false end
   if (tonumber(live or 0) or math.huge) >= tonumber(count) then return false end
   if field == '' then call('SET', key, count, 'KEEPTTL') else call('HSET', key, field, count) end

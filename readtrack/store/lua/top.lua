@@ -1,9 +1,10 @@
 -- Reads the head of a trending list, of one model or of all.
 -- KEYS: list. ARGV: limit, beginning of the subjects wanted, number of members to look at, at most
--- Returns: nil if there is no list; else member, score, member, score, ...
+-- Returns: nil if there is no list, or a key of another type, which trend.lua replaces; else member, score, member, score, ...
 local list, limit, start, most = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local STEP = 500
-if redis.call('EXISTS', list) == 0 then return nil end
+local members = redis.pcall('ZCARD', list)
+if members == 0 or type(members) ~= 'number' then return nil end
 
 local found = {}
 for offset = 0, most - 1, STEP do

@@ -64,7 +64,7 @@ elseif other_window and not call('SET', other_window, newcomers > 0 and '1' or '
 end
 
 if not outcome then
-  -- No error of a key that holds no number may keep this from all other pages.
+  -- No error of a key that holds no number, or is of another type, may keep this from all other pages.
   local views = redis.pcall('INCR', total)
   outcome = type(views) == 'number' and COUNTED or BROKEN
   if views == 1 then mark_unsettled(unsettled, subject) end
@@ -72,7 +72,7 @@ end
 if outcome == COUNTED then
   if hll ~= total then redis.pcall('PFADD', hll, visitor) end
   -- The score is that of one view only for a subject that is new to this minute, so the lifetime is set rarely.
-  if call('ZINCRBY', bucket, view_weight, subject) == view_weight then call('EXPIRE', bucket, bucket_life) end
+  if redis.pcall('ZINCRBY', bucket, view_weight, subject) == view_weight then call('EXPIRE', bucket, bucket_life) end
   mark_changed(changed, subject)
 -- parts: counted
 elseif hits <= newcomers and outcome ~= BROKEN and teller ~= BY_REPORT_WITHOUT_VIEW then
