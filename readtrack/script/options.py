@@ -31,12 +31,14 @@ def name() -> str:
     return value if NAME.fullmatch(value) else DEFAULTS["name"]
 
 
+@cached_setting(maxsize=1)
 def count_by() -> str:
     """Returns who counts a page with the script: "either" (the first), "server" or "script"."""
     value: str = _value("count_by")
     return value
 
 
+@cached_setting(maxsize=1)
 def reads_when_read() -> bool:
     """Returns True if a page with a marked text is read once the text was really read."""
     return bool(_value("reads") == "read")

@@ -2,8 +2,10 @@
 
 import json
 import re
+from collections.abc import Mapping
+from functools import cache
 from time import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from django.contrib.auth.decorators import login_not_required
@@ -80,21 +82,38 @@ def answer_report(request: HttpRequest) -> HttpResponse:
     for placeholder in _elements(page, report.state):
         elements.update(dict.fromkeys(placeholder.element_keys, str(placeholder)))
     added = additions.among(page.options)
+    again = bool(recorder.views) and _is_view(report.state) and _has_new_cookie(request)
+    if not (elements or added):
+        return _answer(_nothing_to_fill_in(again))
     answer = {
         "elements": elements,
-        # So that what is filled in is for a script. Without any of it nothing is filled in.
-        "page": str(Placeholder(PAGE, shown.ANSWER)) if elements or added else "",
-        "again": bool(recorder.views) and _is_view(report.state) and _has_new_cookie(request),
+        # So that what is filled in is for a script.
+        "page": str(Placeholder(PAGE, shown.ANSWER)),
+        "again": again,
     }
     for addition in added:
         answer[addition.name] = str(Placeholder(TOLD, addition.name))
         answer.update(addition.answer(page))
-    # Not a JsonResponse, whose encoder knows types that the answer has not, and takes longer.
+    return _answer(_as_json(answer))
+
+
+def _answer(content: bytes) -> HttpResponse:
     return HttpResponse(
-        json.dumps(answer).encode(),
-        content_type="application/json",
-        headers={"Cache-Control": NEVER_KEPT},
+        content, content_type="application/json", headers={"Cache-Control": NEVER_KEPT}
     )
+
+
+# Once for each, because most reports are on pages without counts and dots, and Python makes an
+# encoder anew for each text.
+@cache
+def _nothing_to_fill_in(again: bool) -> bytes:  # noqa: FBT001 - a keyword would slow the cache down
+    """Returns the answer to a report on a page without counts and dots."""
+    return _as_json({"elements": {}, "page": "", "again": again})
+
+
+def _as_json(answer: Mapping[str, Any]) -> bytes:
+    """Returns JSON. Not by a JsonResponse, whose encoder knows types that no answer has."""
+    return json.dumps(answer).encode()
 
 
 def _page_of(report: SentReport) -> shown.TokenPage | None:
