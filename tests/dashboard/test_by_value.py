@@ -420,6 +420,7 @@ def test_a_source_is_one_click_away_and_an_objects_sources_this_week_too(
     ]
 
 
+@pytest.mark.usefixtures("afternoon")
 def test_a_day_that_is_not_over_is_not_compared_by_value(
     posts: list[Post], admin_client: Client
 ) -> None:

@@ -323,8 +323,8 @@ def test_the_address_keeps_a_comparison_over_all_links_and_files(admin_client: C
     assert first[2] == tables(context)["most-viewed"].rows[0].values[2]
 
 
+@pytest.mark.usefixtures("views")
 def test_it_is_said_what_is_compared(admin_client: Client) -> None:
-    Views(2, days=420)
     day = zones.localdate() - timedelta(days=7)
     with language("en"):
         text = opened(admin_client, period="today", compare="week").text
