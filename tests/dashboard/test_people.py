@@ -155,6 +155,7 @@ def add_people_of_ages(people_by_age: dict[int, str]) -> None:
         add_people(["site.post"], [*visitors], day=timezone.localdate() - timedelta(days=age))
 
 
+@pytest.mark.usefixtures("afternoon")
 def test_a_period_up_to_now_is_compared_without_today(admin_client: Client) -> None:
     view(factories.post(), "a", "z")
     flush()
