@@ -328,8 +328,10 @@ def forked(kind: Kind, number: int, *, first: int) -> int:
     os._exit(0)
 
 
-def main(site: str, few: str, many: str, *names: str) -> None:
-    """Prints, as JSON, the process ids by kind and number of requests."""
+def prepared(site: str, *names: str) -> dict[str, Kind]:
+    """Prepares the site, and serves the first requests of each kind. Returns these kinds: those that
+    are named, or all, as far as the site has them.
+    """
     configure(site)
     global POST_ROWS, ROWS, USER, CLIENT, BODIES, HANDLERS, urlpatterns
     from django.contrib.auth.models import Group, User
@@ -384,6 +386,12 @@ def main(site: str, few: str, many: str, *names: str) -> None:
     # what is measured.
     gc.collect()
     gc.freeze()
+    return kinds
+
+
+def main(site: str, few: str, many: str, *names: str) -> None:
+    """Prints, as JSON, the process ids by kind and number of requests."""
+    kinds = prepared(site, *names)
     processes = []
     forks = count(1)
     for name, kind in kinds.items():
