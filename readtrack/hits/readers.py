@@ -108,7 +108,9 @@ def has_ordinals() -> bool:
 
 
 def highest_possible() -> int:
-    """Returns the highest number that a reader may have, which bounds the memory of a category's read state.
+    """Returns the highest number that a reader may have.
+
+    It bounds the memory of a category's read state.
 
     It depends on the form in DOTS, because a reader takes 1 bit or 32 bits.
     """

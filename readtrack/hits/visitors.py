@@ -286,7 +286,12 @@ def id_of(caller: Caller) -> str:
     Also shows the caller's address to the watch over addresses.
     """
     address, forwarded, agent = caller
-    return _keyed(addresses.network(address, forwarded, agent=agent), _key("visitor", agent))
+    return id_by_network(addresses.network(address, forwarded, agent=agent), agent)
+
+
+def id_by_network(network: str, agent: str) -> str:
+    """Returns the id of a visitor without a cookie. `agent` is cut to `bots.LONGEST` characters."""
+    return _keyed(network, _key("visitor", agent))
 
 
 # 3 µs for a new text, 0.1 µs for a cached one; 1.5 µs without the cache.

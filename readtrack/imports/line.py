@@ -57,10 +57,10 @@ class Request(NamedTuple):
 def visitor_of(address: str, agent: str, *, at: datetime) -> Visitor:
     """Returns the visitor of a line. The address may be the name of a host, or any text.
 
-    The `fallback_id` is the same on every day. It is that of a view by a browser without a cookie.
+    The `fallback_id` is the same on every day.
     """
     network = addresses.network_of(address) or address
-    permanent_id = visitors.digest("visitor", f"address:{agent[: bots.LONGEST]}:{network}")
+    permanent_id = visitors.id_by_network(network, agent[: bots.LONGEST])
     if conf.ANONYMOUS == "cookie" and conf.COOKIE.name:
         return Visitor(permanent_id, fallback_id=permanent_id)
     id_of_day = visitors.digest("visitor", f"{at.date()}:{permanent_id}")

@@ -56,9 +56,9 @@ class Band(NamedTuple):
 
 
 NOTHING = Band(0, 0, 0)
-#: Bands by age (hours), and by START and an age; or by slot of the week: 0 to 167 for the hours from Monday on, in
-#: TIME_ZONE, and from HOURS_OF_WEEK on for the days; or by the number of a window of age
-#: (gained.py). What too few numbers are known of is missing.
+#: Bands by age (hours), and by START and an age; or by slot of the week: 0 to 167 for the hours
+#: from Monday on, in TIME_ZONE, and from HOURS_OF_WEEK on for the days; or by the number of a window
+#: of age (gained.py). What too few numbers are known of is missing.
 Bands = Mapping[int, Band]
 
 

@@ -96,7 +96,10 @@ class Form:
         return READER_BITS[self.name]
 
     def highest_possible(self) -> int:
-        """Returns the highest number that a reader may have, which bounds the memory of a category."""
+        """Returns the highest number that a reader may have.
+
+        It bounds the memory of a category.
+        """
         return highest_reader(self.bits)
 
     def size_of(self, highest: int) -> int:
