@@ -46,7 +46,10 @@ def grow(made: Any, other: Any) -> None:
         hour = local_time.first_hour_of(day) + 9
         views += sum(views_by_site.values())
         for subject, number in ((subject_of(made), views), (label, 2 * views)):
-            History.objects.create(subject=subject, hour=hour, views=number, visitors=0)
+            # A site's own views may be of the same hour.
+            History.objects.update_or_create(
+                subject=subject, hour=hour, defaults={"views": number, "visitors": 0}
+            )
         for subject in (subject_of(made), subject_of(other)):
             for site, count in views_by_site.items():
                 DayBreakdown.objects.create(
