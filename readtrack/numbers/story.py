@@ -13,7 +13,7 @@ from readtrack import buckets
 from readtrack.hits.stages import ENGAGED, READS, SEEN, Reached
 from readtrack.numbers import local_time
 from readtrack.numbers.causes import Cause, cause_of_story
-from readtrack.numbers.chance import may_be_chance
+from readtrack.numbers.chance import are_too_few, may_be_chance
 from readtrack.numbers.data import ChartData, ScopeData
 from readtrack.numbers.details import details_of
 from readtrack.numbers.filters import Chosen
@@ -236,8 +236,10 @@ def usual_of_story(data: ScopeData) -> UsualOfStory | None:
 
 
 def _share_of_reads(chart: ChartData) -> int | None:
-    """Returns which share of the views became reads; None without a read, as without marked texts."""
-    if not (chart.is_summed and chart.total.reads and chart.total.views):
+    """Returns which share of the views became reads; None without a read, as without marked texts, and
+    if the views are too few to say.
+    """
+    if not (chart.is_summed and chart.total.reads) or are_too_few(chart.total.views, 0):
         return None
     return min(100, round(100 * chart.total.reads / chart.total.views))
 

@@ -342,8 +342,12 @@ def _changes(data: ScopeData, chart: ChartData) -> Iterator[Change]:
 
 
 def _top_story(data: ScopeData, chart: ChartData) -> TopStory | None:
-    """Returns the object with the largest share of the views; None if it has less than a tenth."""
+    """Returns the object with the largest share of the views; None if it has less than a tenth, and if
+    all views are too few to say.
+    """
     if "object" in data.asked.chosen or data.asked.is_joint:
+        return None
+    if are_too_few(chart.total.views, 0):
         return None
     first: Entry | None = max(data.entries, key=lambda entry: entry.now.views, default=None)
     if first is None:

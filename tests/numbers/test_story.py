@@ -23,7 +23,7 @@ from readtrack.numbers.usual import word_of
 from readtrack.numbers.words_of_story import lead_of_story
 from readtrack.subjects import subject_of
 from tests.site.models import Article
-from tests.support import factories, usual
+from tests.support import digests, factories, usual
 from tests.support.rows import each_row
 from tests.test_locale import of_code
 
@@ -148,6 +148,16 @@ def test_who_sees_only_their_own_numbers_is_told_nothing_of_the_rest_of_the_site
     assert "the rest of the site" not in page.text
     assert "falling fast" not in page.text
     assert page.context["data"].site_views == []
+
+
+@pytest.mark.django_db
+def test_few_views_have_no_share_of_reads() -> None:
+    many, few = digests.articles({"views": 30, "reads": 9}, {"views": 29, "reads": 9})
+    days = {"from": f"{digests.week().first_day}", "to": f"{digests.week().last_day}"}
+    assert verdict(many, **days).reads == 30
+    found = verdict(few, **days)
+    assert (found.views, found.reads) == (29, None)  # before: 31
+    assert lead_of_story(found).text == "It had 29 views in these days."
 
 
 @pytest.mark.django_db

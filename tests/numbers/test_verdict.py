@@ -161,7 +161,9 @@ def test_few_views_are_told_and_not_judged(
         told = f"There were {views} views."
         assert text.startswith(told) == (word is None), text
         assert change or "rose" not in text
-    assert found.story is not None
+        are_many = views >= 30
+        assert (found.story is not None) == are_many
+        assert ("All views" in text) == are_many
 
 
 def spread(views: int) -> list[int]:
