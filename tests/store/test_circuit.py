@@ -139,7 +139,7 @@ def test_what_waits_for_redis_asks_it_though_pages_do_without(clock: Clock) -> N
 def test_one_slow_moment_costs_the_views_of_that_moment(settings: Settings) -> None:
     with Valkey() as server:
         use_redis(settings, server.url)
-        settings.READTRACK = {"TIMEOUT": 0.3, "DEBUG_HEADER": True}
+        settings.READTRACK = {"TIMEOUT": 0.9, "DEBUG_HEADER": True}
         Circuit.longest_pause = 60.0
         posts = [factories.post() for _ in range(4)]
         browser = factories.browser()
