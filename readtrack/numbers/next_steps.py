@@ -115,7 +115,12 @@ def _losing_section(data: ScopeData, chart: ChartData) -> Iterator[Step]:
     if found is None:
         return
     row, per_cent = found
-    text = _("Look at %(section)s: its views changed by %(change)s, all views by %(all)s.")
+    if data.asked.is_part:
+        text = _(
+            "Look at %(section)s: its views changed by %(change)s, these views together by %(all)s."
+        )
+    else:
+        text = _("Look at %(section)s: its views changed by %(change)s, all views by %(all)s.")
     values = {
         "section": TITLE,
         "change": signed_per_cent(per_cent),
@@ -180,10 +185,16 @@ def _from_one_campaign(data: ScopeData, chart: ChartData) -> Iterator[Step]:
     for campaign, count in most_first(views)[:1]:
         total = max(count, chart.total.views)
         if count >= LEAST_VIEWS and 100 * count >= LEAST_OF_ONE * total:
-            text = _(
-                "Find readers elsewhere, too, as %(share)s of all views come from one campaign:"
-                " %(campaign)s."
-            )
+            if data.asked.is_part:
+                text = _(
+                    "Find readers elsewhere, too, as %(share)s of these views come from one"
+                    " campaign: %(campaign)s."
+                )
+            else:
+                text = _(
+                    "Find readers elsewhere, too, as %(share)s of all views come from one campaign:"
+                    " %(campaign)s."
+                )
             values = {"share": share(100 * count / total), "campaign": TITLE}
             before, _title, after = (text % values).partition(TITLE)
             sentence = Sentence(before, one_line(campaign), after)

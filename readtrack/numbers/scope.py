@@ -449,6 +449,11 @@ class Scope:
         return any(self.chosen.get(name) for name in ("object", "category", "author"))
 
     @property
+    def is_part(self) -> bool:
+        """Returns True if a filter leaves out some of the site's views."""
+        return bool(self.chosen)
+
+    @property
     def values(self) -> dict[str, str]:
         """Returns the chosen values of dimensions."""
         return {name: value for name, value in self.chosen.items() if name not in FILTERS}

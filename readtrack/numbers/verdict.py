@@ -88,6 +88,7 @@ class TopStory(NamedTuple):
     views: int
     share: int
     times: float | None  # how many times its usual views it has by now; None if that is not known
+    is_of_part: bool = False  # whether the share is that of the views with the filters
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +182,8 @@ def _kind_of_days(days: Days) -> Kind:
 def _empty(data: ScopeData, chart: ChartData, *, kind: Kind, filters: Sequence[Chosen]) -> Verdict:
     """Returns the verdict on a period without a view."""
     last_day = _last_day_before(data)
-    is_of_part = bool(filters) or bool(data.asked.chosen)
     # Of a day long ago it is not known whether later ones have views.
-    may_be_first = data.scope.is_present and not is_of_part
+    may_be_first = data.scope.is_present and not data.asked.is_part
     is_first = may_be_first and last_day is None and not chart.is_before_whole
     return Verdict(
         state="nothing" if is_first else "empty", kind=kind, filters=filters, last_day=last_day
@@ -367,6 +367,7 @@ def _top_story(data: ScopeData, chart: ChartData) -> TopStory | None:
         views=first.now.views,
         share=share,
         times=times,
+        is_of_part=data.asked.is_part,
     )
 
 

@@ -159,6 +159,13 @@ ANY_SHARE = WordsOfShare(
     gettext_lazy("%(share)s of all views went to one story: %(title)s."),
     gettext_lazy("%(share)s of all views went to one story: %(title)s, %(times)s times its usual."),
 )
+SHARE_OF_PART = WordsOfShare(  # of the views with the filters
+    range(101),
+    gettext_lazy("%(share)s of these views went to one story: %(title)s."),
+    gettext_lazy(
+        "%(share)s of these views went to one story: %(title)s, %(times)s times its usual."
+    ),
+)
 
 NOTHING_YET = gettext_lazy(
     "No views yet. Open a page of the site in a private window: it appears here within a minute."
@@ -357,7 +364,7 @@ def _times(change: int) -> str:
 
 
 def _of_story(story: TopStory) -> Sentence:
-    words = next((words for words in SHARES if story.share in words.shares), ANY_SHARE)
+    words = _words_of_share(story)
     values = {"share": per_cent(story.share), "title": TITLE}
     sentence = words.alone
     if story.times is not None:
@@ -366,6 +373,12 @@ def _of_story(story: TopStory) -> Sentence:
     before, _title, after = (str(sentence) % values).partition(TITLE)
     title = shortened(line_of(story.obj))
     return Sentence(before, title, after, story.obj, story.subject)
+
+
+def _words_of_share(story: TopStory) -> WordsOfShare:
+    if story.is_of_part:
+        return SHARE_OF_PART
+    return next((words for words in SHARES if story.share in words.shares), ANY_SHARE)
 
 
 def shortened(title: str) -> str:

@@ -71,7 +71,8 @@ def test_each_line_follows_a_rule(settings: Settings) -> None:
     )
     assert lines() == {
         "losing": f"Rework its beginning, of 500 views only 10% became reads: {lost}.",
-        "campaign": "Find readers elsewhere, too, as 64% of all views come from one campaign: spring.",
+        "campaign": "Find readers elsewhere, too, as 64% of these views come from one campaign:"
+        " spring.",
         "old": f"Refresh its links, it is still read after 312 days: {old}, 400 views.",
     }
     settings.READTRACK = {"NUMBERS": {"advice": False}}
@@ -147,6 +148,8 @@ def test_a_section_that_loses_more_than_all_views_is_named_and_linked(admin_clie
     )
     assert f"category=site.category%3A{section.pk}" in link
     assert link in page.text.replace("&amp;", "&")
+    page = admin_client.get(DASHBOARD, {"period": "7", "model": "site.article"})
+    assert f"by {MINUS}50%, these views together by {MINUS}7%." in page.text
 
 
 def test_the_overview_has_them(admin_client: Client) -> None:

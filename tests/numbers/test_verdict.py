@@ -163,7 +163,8 @@ def test_few_views_are_told_and_not_judged(
         assert change or "rose" not in text
         are_many = views >= 30
         assert (found.story is not None) == are_many
-        assert ("All views" in text) == are_many
+        share = "100% of these views" if "category" in asked else "All views"
+        assert (share in text) == are_many
 
 
 def spread(views: int) -> list[int]:

@@ -40,6 +40,10 @@ STORIES = [
         TopStory("site.post:1", "On <ice> 50 %", 10, share, times)
         for share, times in product((10, 25, 33, 50, 77, 100), (None, 8.12))
     ),
+    *(
+        TopStory("site.post:1", "On <ice> 50 %", 10, 50, times, is_of_part=True)
+        for times in (None, 8.12)
+    ),
 ]
 
 
@@ -120,9 +124,13 @@ def test_nothing_is_praised_without_a_number(language: str) -> None:
                 views=1_234,
                 word="quiet",
                 views_change=-12,
+                story=TopStory(
+                    "site.post:1", "Listening to a glacier", 617, 50, None, is_of_part=True
+                ),
                 filters=FILTERS[1],
             ),
-            "A quiet month for DE; Phone. There were 1,234 views, 12% fewer than before.",
+            "A quiet month for DE; Phone. There were 1,234 views, 12% fewer than before. 50% of these"
+            " views went to one story: Listening to a glacier.",
         ),
         (
             Verdict("known", "today", word="usual", day=UsualDay(12_345, 11_000, 13_000)),
