@@ -118,3 +118,16 @@ def test_the_hour_of_a_model_may_be_broken_too(redis: Redis) -> None:
     view(post)
     assert flush().error == ""
     assert stored(post) == 2
+
+
+def test_a_list_of_what_changed_of_another_type_begins_anew(redis: Redis) -> None:
+    posts = first, second = factories.post(), factories.post()
+    for key in {keys.changed(keys.tag(subject_of(post))) for post in posts}:
+        redis.set(key, "of somebody else")
+    view(first)
+    assert flush(only_changed=True).error == ""
+    view(second)
+    assert flush(only_changed=True).error == ""
+    assert stored(second) == 1
+    flush()  # looks at everything
+    assert (stored(first), stored(second)) == (1, 1)

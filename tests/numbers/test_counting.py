@@ -17,7 +17,7 @@ from readtrack.hits.hit import Hit
 from readtrack.hits.visitors import Visitor
 from readtrack.numbers import live_counters
 from readtrack.script import robots
-from readtrack.store import counters, fragments, packed, recording, scripts
+from readtrack.store import counters, fragments, keys, packed, recording, scripts
 from tests.support import factories
 from tests.support.depth import examples
 from tests.support.waiting import ENOUGH
@@ -65,6 +65,21 @@ def test_a_later_stage_that_comes_first_brings_the_earlier_ones(redis: Redis) ->
     assert not step(a, "click")
     view(a, redis)
     assert funnel() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("key", ["funnel", "changed", "unsettled"])
+def test_a_key_of_another_type_keeps_no_step_from_its_page(redis: Redis, key: str) -> None:
+    a = Visitor("a")
+    names = {
+        "funnel": keys.funnel(TOKEN),
+        "changed": keys.changed(keys.tag(TOKEN)),
+        "unsettled": keys.unsettled(keys.tag(TOKEN)),
+    }
+    redis.set(names[key], "of somebody else")
+    view(a, redis)
+    assert step(a, "convert")
+    assert not step(a, "click")
+    assert funnel() == ([0, 0, 0] if key == "funnel" else [1, 1, 1])
 
 
 def test_a_pass_ends_an_hour_after_its_latest_new_stage(redis: Redis) -> None:

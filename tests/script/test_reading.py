@@ -25,11 +25,14 @@ from readtrack.hits.stages import ENGAGED, READS
 from readtrack.hits.visitors import Visitor
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.models import Breakdown, History
+from readtrack.script import keys as script_keys
 from readtrack.script import shown
 from readtrack.script.reading import Reading
 from readtrack.script.shared import shared_page
 from readtrack.sql import databases
 from readtrack.store import keys
+from readtrack.store.circuit import circuit
+from readtrack.subjects import subject_of
 from tests.site.models import Category, Post
 from tests.site.urls import urlpatterns as site_urls
 from tests.support import buffered, counts, factories
@@ -158,6 +161,24 @@ def test_a_read_counts_once_for_a_visitor_a_subject_and_a_window(post: Post, red
         redis.delete(name)  # as they end with the window
     Tab(post, browser=tab.browser).tell("60 1")
     assert read(post) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("key", ["reading", "changed", "unsettled"])
+def test_a_key_of_another_type_keeps_no_reader_from_being_counted(
+    post: Post, redis: Redis, key: str
+) -> None:
+    subject = subject_of(post)
+    names = {
+        "reading": script_keys.reading(subject),
+        "changed": keys.changed(keys.tag(subject)),
+        "unsettled": keys.unsettled(keys.tag(subject)),
+    }
+    redis.set(names[key], "of somebody else")
+    tab = Tab(post)
+    for state in ("0 0", "60 1"):
+        tab.tell(state)
+    assert circuit.opened is None
+    assert read(post) == ((1, 0, 0) if key == "reading" else (1, 1, 1))
 
 
 def test_a_shared_page_has_readers_too(post: Post) -> None:

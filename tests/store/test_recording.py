@@ -79,3 +79,15 @@ def test_reading_alone_takes_the_short_way_whatever_is_on(settings: Settings) ->
     settings.READTRACK = EVERYTHING
     hit = factories.hit(reads=("site.category:1",), reader=1)
     assert recording.by_partition(hit) == []
+
+
+@pytest.mark.parametrize("row", [keys.changed, keys.unsettled], ids=["changed", "unsettled"])
+def test_a_list_of_another_type_keeps_no_view_from_being_counted(redis: Any, row: Any) -> None:
+    subject = "site.post:1"
+    redis.set(row(keys.tag(subject)), "of somebody else")
+    for visitor in ("ann", "bob"):
+        hit = factories.hit(subject, visitor=Visitor(visitor), is_seen=True)
+        assert tracker.record(hit).counted == (subject,)
+    assert scripts.run(counters.totals([subject]))[subject].views == 2
+    number_of_totals, _ = scripts.run(counters.settled_totals([subject]))
+    assert number_of_totals == 1

@@ -3,9 +3,10 @@
 -- Gives: count_seen.
 
 -- Returns true if the total can be compared with the counts of the hash: not while only the total lacks what SQL stores.
+-- Where the list of unsettled counters is of another type, `pcall` returns an error, which is true.
 local function is_complete(unsettled, subject, name, hash)
-  if not call('ZSCORE', unsettled, subject) then return true end
-  return call('EXISTS', hash) == 0 or call('ZSCORE', unsettled, name)
+  if not redis.pcall('ZSCORE', unsettled, subject) then return true end
+  return call('EXISTS', hash) == 0 or redis.pcall('ZSCORE', unsettled, name)
 end
 
 -- Returns the highest number that the first stage of a view may have.

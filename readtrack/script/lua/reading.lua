@@ -2,7 +2,7 @@
 -- Guarantees: engagement counts once in a visitor's pass, and only after a view in an open window. A later stage counts
 -- once, and only after engagement. A later bin or stage counts the earlier ones with it. An engaged view was seen. No bin
 -- counts more than the one before it, no stage more than engagement, and nothing more than the views. A robot of the honeypot reads nothing.
--- The subject is marked as changed, so that the next flush finds it.
+-- The subject is marked as changed, so that the next flush finds it. A hash of another type counts nothing.
 -- KEYS: rate (or the next key again, if the caller looked at it), unsettled, reading, changed, trending bucket, total;
 --       per id of the visitor: window, pass of engagement, pass of the later stages; window of the stand-in, or nothing
 -- ARGV: rate that marks a robot, name of the hash in `unsettled`, subject, lifetimes of a bucket and of a pass (s), what a
@@ -43,7 +43,7 @@ if reached == 0 and not is_open then return answer end
 
 if holder then count_seen(holder, reading, total, unsettled, name, bucket, changed, subject) end
 
-local function count_of(field) return tonumber(call('HGET', reading, field)) or 0 end
+local function count_of(field) return tonumber(redis.pcall('HGET', reading, field)) or 0 end
 
 -- Counts a stage if it is below the limit, the count of the stage before it. Returns 1 if it was.
 local function add(field, limit)

@@ -2,7 +2,7 @@
 -- Gives: mark_changed.
 
 -- Enters a subject into the list of what changed. A flush takes the list away. While none comes, it lives no longer than a
--- minute's bucket: the first flush after such a pause looks at everything.
+-- minute's bucket: the first flush after such a pause looks at everything. A key of another type takes no subject.
 local function mark_changed(changed, subject)
-  if call('ZADD', changed, 1, subject) == 1 and call('ZCARD', changed) == 1 then call('EXPIRE', changed, bucket_life) end
+  if redis.pcall('ZADD', changed, 1, subject) == 1 and call('ZCARD', changed) == 1 then call('EXPIRE', changed, bucket_life) end
 end

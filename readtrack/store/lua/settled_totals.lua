@@ -1,9 +1,11 @@
 -- Reads the totals that are settled, at one moment.
 -- KEYS: unsettled, total of each subject. ARGV: length of what comes before the subject in the name of a total
+-- A key of another type is as a missing one.
 -- Returns: {number of totals that exist, totals (nil: missing or unsettled)}
 local start = ARGV[1] + 1
 local totals = redis.call('MGET', unpack(KEYS, 2))
-local is_marked = redis.call('ZCOUNT', KEYS[1], '-inf', '(+inf') > 0
+local number_of_marks = redis.pcall('ZCOUNT', KEYS[1], '-inf', '(+inf')
+local is_marked = type(number_of_marks) == 'number' and number_of_marks > 0
 local found = 0
 for index, total in ipairs(totals) do
   if total then found = found + 1 end

@@ -1,7 +1,7 @@
 -- Takes a visitor to a stage of a subject's funnel.
 -- Guarantees: each stage counts once in a visitor's pass, which ends an hour after its latest new stage. A later stage
 -- counts the earlier ones with it, and no stage counts more than the one before it. A robot of the honeypot takes no step.
--- The subject is marked as changed, so that the next flush finds it.
+-- The subject is marked as changed, so that the next flush finds it. A funnel of another type counts nothing.
 -- KEYS: rate (or the next key again, if the caller looked at it), unsettled, funnel, changed,
 --       pass for each id of the visitor
 -- ARGV: rate that marks a robot, name of the funnel in `unsettled`, subject, lifetimes of the list of what changed and of a pass (s),
@@ -30,12 +30,12 @@ if reached >= stage then return 0 end
 if call('EXISTS', funnel) == 0 then mark_unsettled(unsettled, name) end
 mark_changed(changed, subject)
 for number = reached + 1, stage do
-  call('HINCRBY', funnel, ARGV[6 + number], 1)
+  redis.pcall('HINCRBY', funnel, ARGV[6 + number], 1)
 end
 -- Two visitors that only the cookie tells apart may both go on from one view, which then stood for two.
 local count = 0
 for number = stage, 1, -1 do
-  local found = tonumber(call('HGET', funnel, ARGV[6 + number]) or 0)
+  local found = tonumber(redis.pcall('HGET', funnel, ARGV[6 + number])) or 0
   count = math.max(count, found)
   if found < count then call('HSET', funnel, ARGV[6 + number], count) end
 end

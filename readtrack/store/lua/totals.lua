@@ -1,7 +1,9 @@
 -- Reads counters, and which of them are unsettled, at one moment.
 -- KEYS: unsettled, key of each counter. ARGV: name of each counter in `unsettled`
+-- A key of another type is as a missing one.
 -- Returns: {counts}, or {counts, marks} where the mark of a settled counter is nil
 local unsettled = KEYS[1]
 local counts = redis.call('MGET', unpack(KEYS, 2))
-if redis.call('ZCOUNT', unsettled, '-inf', '(+inf') == 0 then return {counts} end
+local number_of_marks = redis.pcall('ZCOUNT', unsettled, '-inf', '(+inf')
+if number_of_marks == 0 or type(number_of_marks) ~= 'number' then return {counts} end
 return {counts, redis.call('ZMSCORE', unsettled, unpack(ARGV))}
