@@ -153,7 +153,7 @@ def _stages(reached: Reached) -> list[Stage]:
     for name, stage in STAGES.items():
         counts.append((str(stage.label), getattr(reached, name)))
     rows: list[Stage] = []
-    last = 0
+    last = reached.views  # the first stage is all of itself, as in a funnel
     for label, count in counts:
         row = Stage(
             label=label,
