@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import lru_cache
 from itertools import chain, product
+from operator import itemgetter
 from time import monotonic
 from typing import Any
 
@@ -520,6 +521,7 @@ def load(
     counts = _live_counts(
         needs, objects, other_calls=[*union_calls, *people_calls.all, *minute_calls]
     )
+    minutes = _minutes_now(minute_calls)
     hashes = _hashes(needs, objects, counts=counts)
     gains = _gains(needs, objects, hashes=hashes)
     entries = _entries(needs, objects, bounds=bounds, steps=steps, counts=counts)
@@ -575,7 +577,7 @@ def load(
         is_read_state_lost=read_states.is_lost(has_begun=all(answers.have_begun)),
         # The only result; no skips if Redis, or the server that has them, does not answer.
         skips=next(filter(None, answers.skips), []),
-        trending=trending_now,
+        trending=_trending_until_now(trending_now, minutes),
         entries=entries,
         people=_people(people_calls, needs, entries, row_limit=row_limit),
         usual=usual,
@@ -586,7 +588,7 @@ def load(
         gains=gains,
         stages=_stages(needs, objects, bounds=bounds, gains=gains, steps=steps, counts=counts),
         counted_since=_counted_since(saved.first_hours),
-        stories_now=_stories_now(usual_question, saved, minute_calls, counts=counts),
+        stories_now=_stories_now(usual_question, saved, minutes, counts=counts),
         recent=_recent(answers, union_calls) if needs.has_recent else None,
         chart=chart,
         sections=sections,
@@ -968,10 +970,39 @@ def _viewed_now(
     return subjects_now[:RISING]
 
 
+def _minutes_now(
+    minute_calls: Sequence[scripts.Call[dict[str, list[int]]]],
+) -> Mapping[str, Sequence[int]]:
+    """Returns the views of the stories that are viewed now in each of the last MINUTES; nothing if
+    Redis does not answer, and without those of a silent server.
+    """
+    if not all(call.has_result for call in minute_calls):
+        return {}
+    minutes: dict[str, Sequence[int]] = {}
+    for call in minute_calls:
+        minutes.update(call.result)
+    return minutes
+
+
+def _trending_until_now(
+    trending_now: Sequence[tuple[str, int]], minutes: Mapping[str, Sequence[int]]
+) -> list[tuple[str, int]]:
+    """Returns the trending subjects with their views of the last hour up to now, where these are known.
+
+    The list is older, so that it may have fewer views of the hour than are told of five minutes.
+    """
+    until_now = [
+        (subject, sum(minutes[subject]) if subject in minutes else views)
+        for subject, views in trending_now
+    ]
+    viewed = [(subject, views) for subject, views in until_now if views]
+    return sorted(viewed, key=itemgetter(1), reverse=True)
+
+
 def _stories_now(
     usual_question: UsualQuestion,
     saved: FlushNotesDays,
-    minute_calls: Sequence[scripts.Call[dict[str, list[int]]]],
+    minutes: Mapping[str, Sequence[int]],
     *,
     counts: LiveCounts | None,
 ) -> Mapping[str, Story]:
@@ -980,14 +1011,10 @@ def _stories_now(
     There are none while less than LEAST_TIME was counted.
     """
     counted_since = _counted_since(saved.first_hours)
-    has_minutes = all(call.has_result for call in minute_calls)
-    if counts is None or counted_since is None or not has_minutes:
+    if counts is None or counted_since is None or not minutes:
         return {}
     if usual_question.at - counted_since < LEAST_TIME:
         return {}
-    minutes = {subject: [0] * MINUTES for subject in usual_question.now}
-    for call in minute_calls:
-        minutes.update(call.result)
     return usual_question.stories_now(
         minutes, saved.usual, counts.views, counted_since=counted_since
     )

@@ -156,6 +156,19 @@ def test_what_is_usual_for_a_rise_is_what_it_is_for_an_alert(seed: int) -> None:
         assert found.usual == pytest.approx(compared_in(of_alert, length).usual, rel=0.01)
 
 
+def test_the_last_hour_has_no_fewer_views_than_the_last_minutes(admin_client: Client) -> None:
+    first = story(1)
+    second = Article.objects.create(title="The harbour", published_at=first.published_at)
+    rise(first, 40)
+    rise(second, 39)
+    counts.view(*[second] * 3)  # after the last refresh of the list
+    page: Any = admin_client.get(DASHBOARD)
+    said = page.context["next_steps"][0][0].text
+    assert said.startswith("Keep it up to date while it rises, with 42 views in the last five")
+    # Before: 40 and 39.
+    assert [row.values for row in trending_of(page)] == [(second, 42), (first, 40)]
+
+
 @pytest.mark.parametrize("minutes", [4, 55])
 def test_a_new_story_rises_after_an_hour_at_the_earliest(
     minutes: int, admin_client: Client
