@@ -33,7 +33,7 @@ from readtrack.unread.starting import highest_number
 HOURS_OF_DAY = keys.DAY // keys.HOUR
 SLOTS = {"minute": keys.MINUTE, "hour": keys.HOUR, "date": keys.DAY}
 # Why to choose the strategy that takes least memory, by its name. It has to be one of these.
-REASONS = {
+WHY_TO_CHOOSE = {
     "hll": "its size stays the same however many visitors come",
     "set": "a post has few visitors: their sets take next to nothing, and are exact",
     "bitmap": "most readers view a post, and a bit for each takes least",
@@ -241,7 +241,7 @@ def _advice(size: SiteSize, strategies: Mapping[str, KeyKind]) -> Advice:
     suitable = [
         strategy
         for strategy in STRATEGIES.values()
-        if strategy.name in REASONS and (readers_suffice or not strategy.needs_reader)
+        if strategy.name in WHY_TO_CHOOSE and (readers_suffice or not strategy.needs_reader)
     ]
 
     def cost(strategy: Strategy) -> tuple[float, bool, float]:
@@ -250,7 +250,7 @@ def _advice(size: SiteSize, strategies: Mapping[str, KeyKind]) -> Advice:
         return max(each, SMALL), not strategy.is_exact, each
 
     cheapest = min(suitable, key=cost)
-    return Advice(cheapest.name, REASONS[cheapest.name])
+    return Advice(cheapest.name, WHY_TO_CHOOSE[cheapest.name])
 
 
 def _estimate(row: keys.Key, size: SiteSize) -> KeyKind:
