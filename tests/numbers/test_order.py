@@ -7,11 +7,14 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
+from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.numbers.loading import load
 from readtrack.numbers.order import most_first, place_among_equals
 from readtrack.numbers.scope import Scope
+from readtrack.numbers.sql import history, popular
 from readtrack.numbers.tables import table_named
+from readtrack.sql.row_counts import RowCounts
 from readtrack.subjects import subject_of
 from tests.dashboard.test_page import add_views
 from tests.site.models import Category, Post
@@ -90,3 +93,15 @@ def test_models_with_equal_keys_have_an_order_too() -> None:
     subjects = ["site.post:9", "site.post:10", "site.article:10", "site.page:a%2Fb"]
     ordered = sorted(subjects, key=place_among_equals, reverse=True)
     assert ordered == ["site.page:a%2Fb", "site.post:10", "site.article:10", "site.post:9"]
+
+
+def test_of_equal_subjects_the_newest_are_in_a_list_that_is_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(popular, "LISTED", 2)
+    hour = buckets.hour_index(buckets.now())
+    views_by_key = {1: 9, 9: 5, 10: 5, 11: 5, 12: 1, 2: 5}
+    for key, views in views_by_key.items():
+        history.store({f"site.post:{key}": RowCounts(views, 0)}, hour=hour)
+    found = popular.most(["site.post"], since=hour, until=hour + 1)
+    assert dict(found) == {"site.post:1": 9, "site.post:11": 5}

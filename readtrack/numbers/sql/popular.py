@@ -46,6 +46,9 @@ LISTED = (
     1_000  # subjects of each model in a list: those with most views, most seen views, most reads
 )
 
+#: Of subjects of one model with the same views the newest come first, as `place_among_equals` says.
+MOST_FIRST = "views DESC, LENGTH(subject) DESC, subject DESC"
+
 By = Literal["views", "visitors", "seen", "reads"]
 
 
@@ -133,6 +136,7 @@ def most(
     labels: Sequence[str], *, since: int, until: int, rows: "Sequence[QuerySet[Any]]" = ()
 ) -> list[tuple[str, int]]:
     """Returns the LISTED subjects of each model with most views in these hours, with these views.
+    Among equal ones the newest are in it.
 
     Hours are since 1970, `until` is exclusive. `labels` are labels of models, or `of_reads` of
     them. It reads all history of these hours. `rows` may have a queryset for each label: if
@@ -150,7 +154,7 @@ def most(
     for pattern_of_label in patterns:
         selects.append(
             f"SELECT * FROM (SELECT * FROM gains WHERE views > 0 AND {OF_LABEL}"
-            f" ORDER BY views DESC LIMIT {LISTED}) best"
+            f" ORDER BY {MOST_FIRST} LIMIT {LISTED}) best"
         )
         parameters.append(pattern_of_label)
     gains = gains_statement(condition, since=since, until=until)
