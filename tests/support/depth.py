@@ -1,8 +1,9 @@
 """How much tests look at that have no natural end.
 
 An ordinary run draws the same examples each time, disturbs every thirteenth step of a flush, and
-takes some variants of each test. `READTRACK_DEEP=20 python3 manage.py test` draws other examples
-each time, 20 times as many, disturbs every step, and takes all variants.
+takes some variants of each test. READTRACK_DEEP=1, as in `.ci/run`, takes all variants, and disturbs
+every fourth step. From 2 on every step is disturbed, other examples are drawn in each run, and that
+many times as many.
 """
 
 import os
@@ -12,7 +13,8 @@ from typing import TypeVar
 from hypothesis import HealthCheck, settings
 
 DEEP = int(os.environ.get("READTRACK_DEEP", "0"))
-STRIDE = 1 if DEEP else 13  # from one step that is disturbed to the next one
+# From one step that is disturbed to the next one. The tests of a flush begin at different steps.
+STRIDE = {0: 13, 1: 4}.get(DEEP, 1)
 Variant = TypeVar("Variant")
 
 
