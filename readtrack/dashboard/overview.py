@@ -384,7 +384,7 @@ def overview(
         "ages": given.panel(
             "views-by-age", ("views", "share"), limit=SOME, title=_("Age of what was read")
         ),
-        "funnel": given.panel("funnel", ("count", "rate"), limit=SOME, title=_("After reading")),
+        "funnel": given.panel("funnel", ("count", "rate"), limit=SOME),
         "unread": given.panel(
             "sections",
             ("unread", "readers", "share"),

@@ -211,7 +211,7 @@ def _sections(contents: Contents, reader: Reader) -> Iterable[Section]:
             for story in stories
         ]
 
-    yield Section(_("Most viewed"), views, "", lines(contents.most_viewed))
+    yield Section(_("Top stories"), views, "", lines(contents.most_viewed))
     yield Section(
         _("Better than usual"),
         str(tables.COLUMNS["usual"].heading),

@@ -450,7 +450,7 @@ def most_viewed(data: ScopeData) -> Table:
         objects = objects._replace(caption=caption.strip())
     empty = _("No views in this period.")
     return Table(
-        "most-viewed", _("Most viewed"), objects.caption, objects.columns, objects.rows, empty
+        "most-viewed", _("Top stories"), objects.caption, objects.columns, objects.rows, empty
     )
 
 
@@ -476,7 +476,7 @@ def _most_viewed_with_values(data: ScopeData) -> Table:
     each = _("Views with each value by itself; with all of them together they are not known.")
     empty = _("No views with these values.")
     caption = f"{each} {_among(data)}" if data.objects.is_cut else each
-    return Table("most-viewed", _("Most viewed"), caption, columns, rows, empty)
+    return Table("most-viewed", _("Top stories"), caption, columns, rows, empty)
 
 
 def _columns_by_value(data: ScopeData, columns: Sequence[str]) -> list[str]:
@@ -769,7 +769,7 @@ def funnel(data: ScopeData) -> Table:
     caption = _("A visitor who comes again after an hour makes another pass.")
     if rows:
         caption = f"{caption} {_caption_of_late(data, 'funnel')}".rstrip()
-    table = Table("funnel", _("Funnel"), caption, columns, rows, row_limit=len(rows))
+    table = Table("funnel", _("After reading"), caption, columns, rows, row_limit=len(rows))
     return _described(data, table)
 
 

@@ -93,6 +93,18 @@ def test_the_overview_leads_to_more_stories_if_there_are_more(
     assert ("More stories" in admin_client.get(DASHBOARD).text) == has_more
 
 
+def test_a_table_has_one_name_on_the_overview_and_among_the_files(
+    admin_client: Client, settings: Settings
+) -> None:
+    settings.READTRACK = {"NUMBERS": {"funnels": True}}
+    viewed(1)
+    page: Any = admin_client.get(DASHBOARD)
+    assert page.context["funnel"].title == "After reading"
+    assert {"Top stories", "After reading"} <= {file.title for file in page.context["files"]}
+    assert "Most viewed" not in page.text
+    assert "Funnel" not in page.text
+
+
 def test_a_search_finds_titles_with_all_its_words(admin_client: Client) -> None:
     viewed(12)
     assert titles(stories(admin_client, q="story 07")) == ["Story 07"]

@@ -1355,7 +1355,7 @@ def test_captions_of_one_object_speak_of_no_others(
     assert [one.title for one in found] == [
         "Devices",
         "Really read",
-        "Funnel",
+        "After reading",
     ]
     assert not any("objects" in one.caption for one in found)
 
