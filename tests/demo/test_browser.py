@@ -603,6 +603,18 @@ def test_a_narrow_table_shows_its_columns_without_scrolling(
     assert max(hidden) <= 0
 
 
+def test_categories_keep_what_fits_the_narrowest_phone(
+    tab: Callable[[str], Page], manage: Manage
+) -> None:
+    page = tab("admin")
+    page.goto("/post/2/")
+    manage("readtrack", "flush")
+    for width, columns in ((390, 5), (320, 4)):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(f"{DASHBOARD}?period=28")
+        assert page.locator("#readtrack-groups thead th:visible").count() == columns
+
+
 def test_titles_stay_in_place_while_the_numbers_of_a_list_are_scrolled_to(
     tab: Callable[[str], Page],
 ) -> None:
