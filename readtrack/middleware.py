@@ -53,7 +53,8 @@ class ReadTrackMiddleware:
             recorder.is_shared = True
         if self.is_async:
             return self._acall(request)
-        # Without a context manager, whose two functions take each page 2,000 instructions of 28,000.
+        # Without a context manager, whose two functions take each page 2,000 instructions of
+        # 28,000.
         waiting = WaitingPage(request, conf.TIMEOUT)
         page_around = present_page.set(waiting)
         try:
@@ -93,8 +94,8 @@ class ReadTrackMiddleware:
 
 
 def _close(recorder: Recorder, response: HttpResponseBase) -> None:
-    """Lets tags fill in at once from now on, in a page that a middleware around this one makes. Keeps
-    a page with what tags of parts show of its reader out of caches.
+    """Lets tags fill in at once from now on, in a page that a middleware around this one makes.
+    Keeps a page with what tags of parts show of its reader out of caches.
     """
     if recorder.varies_by_reader:
         contents.keep_apart(response, is_personal=recorder.is_personal)
@@ -103,7 +104,9 @@ def _close(recorder: Recorder, response: HttpResponseBase) -> None:
 
 
 class Activity(NamedTuple):
-    """What a visitor does on a page, as far as it is tracked. `any(activity)` is False for nothing."""
+    """What a visitor does on a page, as far as it is tracked. `any(activity)` is False for
+    nothing.
+    """
 
     views: tuple[str, ...] = ()  # subjects
     reads: tuple[str, ...] = ()  # subjects

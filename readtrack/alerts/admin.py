@@ -36,7 +36,9 @@ class AlertAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("title"))
     def page(self, alert: Alert) -> str:
-        """Returns the title, or the kind of an alert without one, with a link to the page to look at."""
+        """Returns the title, or the kind of an alert without one, with a link to the page to look
+        at.
+        """
         if not is_web(alert.url):
             return str(alert)
         return format_html('<a href="{}">{}</a>', alert.url, alert)

@@ -2,10 +2,10 @@
 
 The minutes of Redis reach back one hour, and its hours as far as Redis has been watched. History
 reaches back further: a site whose Redis lost its data an hour ago, or that moved or imported its
-counts, knows what its stories have in an hour all the same. So of each hour the larger number of the
-two is taken. Without it, a story that is always read would look as if nothing were usual for it.
-The hours of a story begin with its publication, and with the first whole hour of which its model
-has history, or of which Redis has been watched, whichever is earlier.
+counts, knows what its stories have in an hour all the same. So of each hour the larger number of
+the two is taken. Without it, a story that is always read would look as if nothing were usual for
+it. The hours of a story begin with its publication, and with the first whole hour of which its
+model has history, or of which Redis has been watched, whichever is earlier.
 """
 
 from collections.abc import Mapping
@@ -24,8 +24,8 @@ from readtrack.subjects import label_of, subject_column
 def by_hour(
     objs: Mapping[str, Model], *, watched_since: datetime, at: datetime
 ) -> dict[str, dict[int, int]]:
-    """Returns the views of the objects in the whole hours of the day before that are known, by subject
-    and hour (since 1970).
+    """Returns the views of the objects in the whole hours of the day before that are known, by
+    subject and hour (since 1970).
 
     Makes a query, and one for each model, only while Redis has been watched for less than a day.
     Raises redis.RedisError.

@@ -70,7 +70,8 @@ def hours_before(at: datetime) -> range:
 
 
 def by_hour(subjects: Sequence[str], *, at: datetime) -> dict[str, Mapping[int, int]]:
-    """Returns the views of each subject in each of the last HOURS whole hours, by hour (since 1970).
+    """Returns the views of each subject in each of the last HOURS whole hours, by hour (since
+    1970).
 
     Raises redis.RedisError.
     """

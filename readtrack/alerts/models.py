@@ -21,8 +21,8 @@ class Alert(OwnRow):
     """
 
     class Kind(models.TextChoices):
-        """The kinds of alerts, named for an editor by what they mean for the numbers. The details have
-        the cause.
+        """The kinds of alerts, named for an editor by what they mean for the numbers. The details
+        have the cause.
         """
 
         STORY = "story", _("views far above the usual")
@@ -58,7 +58,9 @@ class Alert(OwnRow):
 
     @property
     def usual_text(self) -> str:
-        """Returns the usual views rounded, as `1,234`. Fewer than one are `< 1`, unknown ones ""."""
+        """Returns the usual views rounded, as `1,234`. Fewer than one are `< 1`, unknown ones
+        "".
+        """
         if self.usual is None:
             return ""
         whole = round(self.usual)

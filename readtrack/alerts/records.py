@@ -1,5 +1,5 @@
-"""The rows of alerts: each is begun once, whoever sees it, and each of its deliveries is tried by one
-process at a time.
+"""The rows of alerts: each is begun once, whoever sees it, and each of its deliveries is tried by
+one process at a time.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -95,8 +95,8 @@ def _is_new(sighting: Sighting, *, at: datetime) -> bool:
 def begin(
     sighting: Sighting, *, channels: Sequence[AlertDelivery.Channel], at: datetime
 ) -> Alert | None:
-    """Stores an alert, and that it has to be told in these channels. Returns None if another process
-    has begun it.
+    """Stores an alert, and that it has to be told in these channels. Returns None if another
+    process has begun it.
     """
     connection = databases.of(Alert)
     now = value_of_time(Alert._meta.get_field("started"), at)
@@ -123,8 +123,8 @@ def end(alerts: Collection[Alert], *, at: datetime) -> None:
 
 
 def claimed(*, at: datetime) -> Iterator[AlertDelivery]:
-    """Yields the deliveries that are due, those of the oldest alerts first, and which no other process
-    tries.
+    """Yields the deliveries that are due, those of the oldest alerts first, and which no other
+    process tries.
 
     Each of them is due again after a pause, also if this process is killed.
     """

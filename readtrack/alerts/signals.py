@@ -2,5 +2,6 @@
 
 from django.dispatch import Signal
 
-# Sent once for each alert, by the process that runs the schedule. Arguments: `sender` (None), `alert` (the `Alert`, saved).
+# Sent once for each alert, by the process that runs the schedule. Arguments: `sender` (None),
+# `alert` (the `Alert`, saved).
 alert = Signal()

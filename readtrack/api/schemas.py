@@ -89,8 +89,8 @@ _WHY: Mapping[str, Any] = {
         ),
         {"type": "null"},
     ],
-    "description": "Why the views of the object rose or fell, and the numbers that this goes by; None"
-    " if that is not known, or may be chance.",
+    "description": "Why the views of the object rose or fell, and the numbers that this goes by;"
+    " None if that is not known, or may be chance.",
 }
 
 

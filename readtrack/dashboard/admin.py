@@ -149,8 +149,8 @@ class DashboardAdmin(ReadOnlyAdmin):
         )
 
     def _links_of_parts(self, *, sees_all: bool) -> dict[str, Any]:
-        """Returns the links that parts add, for users who may see all numbers or not: those that tell
-        a state, and more.
+        """Returns the links that parts add, for users who may see all numbers or not: those that
+        tell a state, and more.
         """
         links: list[tuple[str, str]] = []
         more_links: list[tuple[str, str]] = []

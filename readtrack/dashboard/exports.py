@@ -27,12 +27,11 @@ def export(
     """Returns a table of the page as a CSV or JSON file, in the page's units.
 
     Shares and changes are in per cent, times in seconds. Columns have the headings of the page, and
-    in JSON also names that are the same in all languages. Objects also have their address, category,
-    author and day of publication, as far as these are known. In CSV, times are local ones that
-    spreadsheets understand, and a text cannot be a formula. If Redis does not answer, the file says
-    in its name, in a header and in JSON that it is incomplete.
-    Rows are sent one by one. `options` are those of `load`. Raises Http404 for a table that the
-    page lacks.
+    in JSON also names that are the same in all languages. Objects also have their address,
+    category, author and day of publication, as far as these are known. In CSV, times are local ones
+    that spreadsheets understand, and a text cannot be a formula. If Redis does not answer, the file
+    says in its name, in a header and in JSON that it is incomplete. Rows are sent one by one.
+    `options` are those of `load`. Raises Http404 for a table that the page lacks.
     """
     if not any(table_name in table_names for table_names in tables_by_tab(scope).values()):
         raise Http404

@@ -56,7 +56,9 @@ class Chip(NamedTuple):
 
 
 def parameters(tab: str, *, series: str) -> dict[str, str]:
-    """Returns the parameters of an address for a tab and a series; those by default are left out."""
+    """Returns the parameters of an address for a tab and a series; those by default are left
+    out.
+    """
     parameters = {}
     if tab != "numbers":
         parameters["tab"] = tab

@@ -1,4 +1,6 @@
-"""The panels of the overview: what the dashboard shows below the chart, in the order of a morning."""
+"""The panels of the overview: what the dashboard shows below the chart, in the order of a
+morning.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -148,8 +148,8 @@ def _rule(data: ScopeData, shown: Iterable[tables.Table]) -> str:
 
 
 def _is_told(verdict: Verdict | None, series: str) -> bool:
-    """Returns True if the first sentences have the number of the series that the chart compares: the
-    views of today.
+    """Returns True if the first sentences have the number of the series that the chart compares:
+    the views of today.
     """
     return verdict is not None and verdict.so_far is not None and series == "views"
 
@@ -197,8 +197,8 @@ def _chart_context(
 
 
 def _tables_by_page(scope: Scope) -> dict[str, Sequence[str]]:
-    """Returns the names of the tables of the overview, of the list of stories, and of each long form
-    of other panels.
+    """Returns the names of the tables of the overview, of the list of stories, and of each long
+    form of other panels.
     """
     by_tab = tables_by_tab(scope)
     if "object" in scope.chosen:

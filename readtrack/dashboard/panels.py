@@ -17,8 +17,8 @@ from readtrack.numerals import multiple
 from readtrack.texts import address_of
 
 FILES = ("csv", "json")  # formats of exports
-#: Columns that are not shown beside other panels: the number before, without which nobody knows that
-#: a change is "new". Files have it.
+#: Columns that are not shown beside other panels: the number before, without which nobody knows
+#: that a change is "new". Files have it.
 HIDDEN = ("before",)
 SCALE = 3  # the gauge goes from 2 ** -3 to 2 ** 3 times the usual
 
@@ -71,7 +71,9 @@ def files_of(shown_tables: Iterable[tables.Table], scope: Scope) -> list[File]:
 
 
 def gauge_of(times: float | None) -> Gauge | None:
-    """Returns the gauge of an object with so many times its usual views; None if that is not known."""
+    """Returns the gauge of an object with so many times its usual views; None if that is not
+    known.
+    """
     if times is None:
         return None
     word = word_of(times)

@@ -139,7 +139,9 @@ def _kicker(data: ScopeData) -> str:
 
 
 def _stages_title(verdict: StoryVerdict, stages: StagesOfStory | None) -> str:
-    """Returns the heading of the stages, which says that they are of all time beside other numbers."""
+    """Returns the heading of the stages, which says that they are of all time beside other
+    numbers.
+    """
     title = _("How far readers get")
     is_of_all_time = stages is not None and stages.is_of_all_time
     if is_of_all_time and not verdict.is_since_publication:

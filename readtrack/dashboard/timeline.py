@@ -217,8 +217,8 @@ def _unknown_figure(name: str) -> Figure:
 def change_of(total: int | None, before: int | None, *, is_whole: bool) -> dict[str, Any]:
     """Returns how a total has changed, as the fields of a Figure.
 
-    `before` is that of the period before. One of the two is None if they are not compared. It is shown as not
-    known if history does not cover the whole period before.
+    `before` is that of the period before. One of the two is None if they are not compared. It is
+    shown as not known if history does not cover the whole period before.
     """
     if before is None or total is None:
         return {"before": None, "change": "", "trend": ""}
@@ -260,11 +260,11 @@ def _summary(data: ScopeData, chart: ChartData) -> str:
 
 
 def seen_between(data: ScopeData, values: Sequence[int | None]) -> str:
-    """Returns a sentence on the first and the last day of the period with views of a filter's value,
-    such as a campaign.
+    """Returns a sentence on the first and the last day of the period with views of a filter's
+    value, such as a campaign.
 
-    It is "" without such a filter, without views, for a single day, and where the points of the chart,
-    which have these `values`, are longer than a day.
+    It is "" without such a filter, without views, for a single day, and where the points of the
+    chart, which have these `values`, are longer than a day.
     """
     if not data.asked.values or data.scope.by not in ("hour", "day"):
         return ""
@@ -543,5 +543,7 @@ def _facts(data: ScopeData, drawn: Drawn, points: range, *, label: str) -> list[
 
 
 def link_to_object(obj: Any, scope: Scope, *, site: str | None, **changes: str) -> str:
-    """Returns the address of the object's numbers, in the period and with the filter of the scope."""
+    """Returns the address of the object's numbers, in the period and with the filter of the
+    scope.
+    """
     return numbers_url(obj, site=site) + scope.address_of_object(published_at(obj), **changes)

@@ -105,7 +105,8 @@ def contents_of(period: DigestPeriod, *, author: str = "") -> Contents:
 def _number(total: Total, chart: ChartData) -> Number:
     """Returns the total. What history is too short for is not known of the period before.
 
-    In the first minute of a day the one before may not be over yet: visitors are compared without it.
+    In the first minute of a day the one before may not be over yet: visitors are compared without
+    it.
     """
     is_comparable = chart.is_before_whole and total.compared == total.now
     return Number(total.now, total.before if is_comparable else None)

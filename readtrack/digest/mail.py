@@ -52,7 +52,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An object of a list: its title, the address that it links to ("" for none), its number, why."""
+    """An object of a list: its title, the address that it links to ("" for none), its number,
+    why.
+    """
 
     title: str
     url: str

@@ -36,8 +36,8 @@ class Steps:
         self.left_out: frozenset[str] = frozenset()
 
     def begin(self) -> None:
-        """Does what has to be done before the flush stores anything. The record of the flush has its
-        kind and its times by now.
+        """Does what has to be done before the flush stores anything. The record of the flush has
+        its kind and its times by now.
         """
 
     def changed(self, subjects: Sequence[str]) -> None:

@@ -86,7 +86,8 @@ def network(direct: str, forwarded: str, *, agent: str | None = None) -> str:
 
 
 def _ordinary_client(direct: str, forwarded: str) -> str:
-    """Returns the client's network by an ordinary header; "" for another one, which is read in full.
+    """Returns the client's network by an ordinary header; "" for another one, which is read in
+    full.
 
     In an ordinary header each proxy of the site has written one hop, and the first of them is the
     plain address of a public client. Most headers are, and this takes a fifth of the time.
@@ -189,7 +190,8 @@ def _candidates(forwarded: str, direct: str) -> list[str]:
 def _place_of_client(hops_to_here: Sequence[str]) -> int | None:
     """Returns the index of the hop that is the client by the setting PROXIES.
 
-    Returns None if the request did not come through the proxies, so that the header is not believed.
+    Returns None if the request did not come through the proxies, so that the header is not
+    believed.
     """
     last = len(hops_to_here) - 1
     number = proxies().number
@@ -221,7 +223,8 @@ def _address_in(hop: str) -> IPv4Address | IPv6Address | None:
 def _public_candidates(forwarded: str, direct: str) -> list[str]:
     """Returns the public networks in the header, if the request comes from a private address.
 
-    Returns one "" where the last hop that is not private is no address: then nobody knows the client.
+    Returns one "" where the last hop that is not private is no address: then nobody knows the
+    client.
     """
     networks = _networks_in(forwarded)
     public = _public_among(networks)
@@ -308,8 +311,8 @@ def proxies() -> Proxies:
 
 
 # A visitor that was known by an address: that address or network, the user agent, and whether
-# X-Forwarded-For makes it doubtful that the address is the client's. A plain tuple, because each new
-# visitor is one.
+# X-Forwarded-For makes it doubtful that the address is the client's. A plain tuple, because each
+# new visitor is one.
 _Sighting = tuple[str, str, bool]
 
 

@@ -58,7 +58,8 @@ def reason_of(
     is_signed: bool = False,  # noqa: FBT001, FBT002
 ) -> Literal["bot", "agent"] | None:
     """Returns why a request with this user agent does not count: "agent" for an assistant that
-    fetches the page for a person, "bot" for another robot and for an empty agent; None for a person.
+    fetches the page for a person, "bot" for another robot and for an empty agent; None for a
+    person.
 
     A signed request is an assistant's. A signed-in user is a robot only if the setting BOTS names
     the agent, but an assistant may fetch a page for a signed-in user.

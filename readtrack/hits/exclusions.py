@@ -93,7 +93,9 @@ def _comes_from_admin(request: HttpRequest) -> bool:
 
 
 def _is_of_admin(path: str, language: str | None) -> bool:
-    """Returns True if the path, as the URLconf has it in that language, is one of Django's admin."""
+    """Returns True if the path, as the URLconf has it in that language, is one of Django's
+    admin.
+    """
     with translation.override(language), suppress(Resolver404):
         return "admin" in resolve(path).app_names
     return False

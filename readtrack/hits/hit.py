@@ -49,8 +49,8 @@ PREFETCH = re.compile("prefetch|prerender|preview", re.IGNORECASE)
 
 # Values of Sec-Fetch-Dest (Fetch standard) for a part of a page. A script's fetch has "empty".
 PARTS = re.compile(
-    "audio(?:worklet)?|font|image|json|manifest|paintworklet|report|script|style|text|track|video|webidentity|xslt"
-    "|(?:service|shared)?worker"
+    "audio(?:worklet)?|font|image|json|manifest|paintworklet|report|script|style|text|track|video"
+    "|webidentity|xslt|(?:service|shared)?worker"
 )
 
 

@@ -477,8 +477,9 @@ class _Cookie(Morsel[str]):
         return super().OutputString(attrs)
 
 
+# Without a keyword, which would slow the cache down.
 @cached_setting()
-def _blank_cookie(is_secure: bool) -> tuple["Morsel[str]", str]:  # noqa: FBT001 - a keyword would slow the cache down
+def _blank_cookie(is_secure: bool) -> tuple["Morsel[str]", str]:  # noqa: FBT001
     """Returns the cookie without its value, and the text of its attributes.
 
     Both are the same for all visitors. To copy them takes less time than to make them.

@@ -42,8 +42,8 @@ NOT_ADDED = -1
 NAMED_REFUSALS = 20  # refusals that a report names, because a damaged table may have millions
 # The hours of models that an import adds to Redis: the last ones, but not the oldest that Redis
 # has, because these may expire before the next flush. All earlier hours are added to SQL's history.
-# The command that adds a visitor to a subject's key, by the strategy for unique visitors. The others
-# need what a log does not have.
+# The command that adds a visitor to a subject's key, by the strategy for unique visitors. The
+# others need what a log does not have.
 COMMANDS_THAT_ADD = {"hll": "PFADD", "set": "SADD"}
 LIVE_HOURS = counters.MODEL_HOURS - 3
 

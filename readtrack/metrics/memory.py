@@ -102,8 +102,8 @@ def key_kinds(limit: int = 200_000) -> dict[str, KeyKind]:
 
 
 def overhead(row: keys.Key) -> int:
-    """Returns the bytes that a key of the row takes in tables of the server, which MEMORY USAGE leaves
-    out. Measured with Redis 7 and Valkey 9.
+    """Returns the bytes that a key of the row takes in tables of the server, which MEMORY USAGE
+    leaves out. Measured with Redis 7 and Valkey 9.
     """
     if row.ttl:  # the key is in the table of those that expire, too
         return 30

@@ -85,7 +85,9 @@ class Cause:
 
 
 class Grown(NamedTuple):
-    """An object that has more views than before, how many more, and why; None if that is not known."""
+    """An object that has more views than before, how many more, and why; None if that is not
+    known.
+    """
 
     obj: Any
     growth: int
@@ -338,8 +340,8 @@ def _difference(data: ScopeData, chart: ChartData) -> Difference | None:
 
 
 def causes_of(data: ScopeData, subjects: Sequence[str]) -> dict[str, Cause]:
-    """Returns why the views of a few objects rose or fell, by subject; without those of which that is
-    not known.
+    """Returns why the views of a few objects rose or fell, by subject; without those of which that
+    is not known.
 
     Needs a table that compares the objects. Makes one query, and none for a period of so many days
     that it would read too much.
@@ -383,7 +385,9 @@ def grown_and_why(data: ScopeData, *, most: int) -> list[Grown]:
 
 
 def _are_values_compared(data: ScopeData) -> bool:
-    """Returns True if values of single objects are known in both periods, which have few enough days."""
+    """Returns True if values of single objects are known in both periods, which have few enough
+    days.
+    """
     if not (data.is_compared and data.is_before_known and numbers_options().history):
         return False
     periods = compared_periods_of(data.scope)

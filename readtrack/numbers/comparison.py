@@ -36,8 +36,8 @@ def part_compared(data: ScopeData) -> str:
 
 
 def end_compared(data: ScopeData) -> str:
-    """Returns until when a change beside a total goes, in two or three words; "" if it goes as far as
-    the total, or if nothing is compared.
+    """Returns until when a change beside a total goes, in two or three words; "" if it goes as far
+    as the total, or if nothing is compared.
     """
     compared = data.scope.compared
     if compared is None or not data.is_compared or compared == data.scope.span:

@@ -178,8 +178,8 @@ class ScopeData:
     #: The first hour of which the models of the scope have history, or the start of 1970 if they
     #: were counted before. None without history, and if no table needs it.
     counted_since: datetime | None
-    # The last minutes of the only object, or of the stories that trend most, by subject. Empty where
-    # it is not known what is usual for them.
+    # The last minutes of the only object, or of the stories that trend most, by subject. Empty
+    # where it is not known what is usual for them.
     stories_now: Mapping[str, Story]
     recent: int | None  # visitors (or views) of the last minutes; None if not known
     chart: ChartData | None

@@ -142,8 +142,8 @@ def have_hashes(subjects: Sequence[str]) -> bool:
 def totals_and_hours(
     subjects: Sequence[str], hours: Sequence[int]
 ) -> list[Call[dict[str, TotalAndHours]]]:
-    """Returns calls that read the totals of the subjects and their views in each of these hours (since
-    1970), by subject.
+    """Returns calls that read the totals of the subjects and their views in each of these hours
+    (since 1970), by subject.
 
     What is missing or no number is 0. The subjects may be of several partitions.
     """

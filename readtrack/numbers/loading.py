@@ -133,8 +133,8 @@ class Needs:
 
     @property
     def has_changes(self) -> bool:
-        """Returns True if a table has changes since a period nearby. Then it has to be known whether
-        history goes back to it.
+        """Returns True if a table has changes since a period nearby. Then it has to be known
+        whether history goes back to it.
         """
         has_rows = bool(self.has_entries or self.groups or self.gained_kinds)
         return has_rows and self.scope.is_compared_nearby
@@ -324,7 +324,9 @@ class Bounds:
     def _joined(
         cls, scope: Scope, beside: list[range], hours: list[int], *, starts: list[datetime]
     ) -> "Bounds":
-        """Returns the bounds of the points that begin with these hours, and of what is beside them."""
+        """Returns the bounds of the points that begin with these hours, and of what is beside
+        them.
+        """
         bounds_before: list[int] = []  # those of the parts, the last of which is that of the gap
         hours_before = range(0)
         if scope.before:
@@ -462,8 +464,8 @@ def load(
 
     `row_limit` is the number of rows of objects that a table needs, 0 for all. The objects of whole
     models are the best of as many `candidates`. `obj` is the only object of the scope, where the
-    caller has loaded it. With `sees_all` the chart has the notes of the whole site, and those numbers
-    of it that stand beside an object.
+    caller has loaded it. With `sees_all` the chart has the notes of the whole site, and those
+    numbers of it that stand beside an object.
 
     SQL's counts are read before Redis's, because what is settled and written in between would
     count twice.
@@ -626,7 +628,9 @@ def _groups_of_models(needs: Needs, objects: Objects) -> groups.Rows:
 
 
 def _groups_of_entries(needs: Needs, entries: Sequence[Entry]) -> groups.Rows:
-    """Returns the numbers of the groups of the objects that filters name; none without such filters."""
+    """Returns the numbers of the groups of the objects that filters name; none without such
+    filters.
+    """
     if not needs.scope.is_listed:
         return {}
     return groups.rows_of_entries(needs.scope, entries, needs.groups)
@@ -860,7 +864,9 @@ def _columns_of_site() -> list[str]:
 def _site_views(
     needs: Needs, *, bounds: Bounds, steps: Mapping[str, period_steps.Steps]
 ) -> list[int]:
-    """Returns the views of the whole site in each point, as stored; none where they are not needed."""
+    """Returns the views of the whole site in each point, as stored; none where they are not
+    needed.
+    """
     if not needs.has_views_of_site:
         return []
     of_site = [steps.get(column, {}) for column in _columns_of_site()]
@@ -871,8 +877,8 @@ def _site_views(
 def _engaged(
     needs: Needs, *, bounds: Bounds, steps: Mapping[str, period_steps.Steps]
 ) -> int | None:
-    """Returns the views of the period whose reader was active, of the only object of the scope; None
-    on another page, and with a value of a dimension.
+    """Returns the views of the period whose reader was active, of the only object of the scope;
+    None on another page, and with a value of a dimension.
     """
     subject = needs.scope.chosen.get("object", "")
     column = subject_column(history.of_stage(ENGAGED, subject))
@@ -948,7 +954,9 @@ def _recent(
 
 
 def _counted_since(first_hours: FirstHours) -> datetime | None:
-    """Returns the start of the first hour of history of the scope's models; None without history."""
+    """Returns the start of the first hour of history of the scope's models; None without
+    history.
+    """
     if first_hours.of_views is None:
         return None
     return buckets.hour_start(first_hours.of_views)
@@ -957,8 +965,8 @@ def _counted_since(first_hours: FirstHours) -> datetime | None:
 def _viewed_now(
     needs: Needs, objects: Objects, *, trending_now: Sequence[tuple[str, int]]
 ) -> list[str]:
-    """Returns the stories whose last minutes are compared: the only object, or those of the scope that
-    trend most.
+    """Returns the stories whose last minutes are compared: the only object, or those of the scope
+    that trend most.
     """
     if not (needs.has_usual and needs.scope.is_present and needs.has_chart):
         return []
@@ -987,7 +995,8 @@ def _minutes_now(
 def _trending_until_now(
     trending_now: Sequence[tuple[str, int]], minutes: Mapping[str, Sequence[int]]
 ) -> list[tuple[str, int]]:
-    """Returns the trending subjects with their views of the last hour up to now, where these are known.
+    """Returns the trending subjects with their views of the last hour up to now, where these are
+    known.
 
     The list is older, so that it may have fewer views of the hour than are told of five minutes.
     """
@@ -1341,8 +1350,8 @@ def _is_before_whole(numbers: ScopeNumbers, total_before: Counts | None) -> bool
 
 
 def _is_begun_before(needs: Needs, bounds: Bounds, first_hours: FirstHours) -> bool:
-    """Returns True if the models of the scope were counted before the first of the points, and by the
-    chosen value of a dimension if there is one.
+    """Returns True if the models of the scope were counted before the first of the points, and by
+    the chosen value of a dimension if there is one.
     """
     first_hour = first_hours.of_views
     if first_hour is None or first_hour >= bounds.first_hours[0]:
@@ -1386,8 +1395,8 @@ def _is_before_known(
 ) -> bool:
     """Returns False if history does not go back to the period before.
 
-    The chart knows that best. Without one, a period nearby is known if history begins before it, and
-    an earlier one if the table has a number of that period.
+    The chart knows that best. Without one, a period nearby is known if history begins before it,
+    and an earlier one if the table has a number of that period.
     """
     has_late_value = bool(needs.scope.values and late_kinds)
     if has_late_value or (chart is not None and not chart.is_before_whole):

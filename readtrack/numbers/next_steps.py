@@ -1,6 +1,7 @@
 """What to do next: at most three lines, each from a rule that can be read here.
 
-Each line begins with what to do. No line is a guess: each says the numbers that it goes by. NUMBERS turns them off: `"advice": False`.
+Each line begins with what to do. No line is a guess: each says the numbers that it goes by. NUMBERS
+turns them off: `"advice": False`.
 """
 
 from collections import Counter
@@ -134,8 +135,8 @@ def _losing_section(data: ScopeData, chart: ChartData) -> Iterator[Step]:
 def _section_that_lost_most(
     data: ScopeData, compared: Counts, before: Counts
 ) -> tuple[GroupRow, int] | None:
-    """Returns the section that lost the most views beside all views, and its change in per cent; None
-    if none lost LEAST_LOSS more than they did.
+    """Returns the section that lost the most views beside all views, and its change in per cent;
+    None if none lost LEAST_LOSS more than they did.
     """
     of_all = change(compared.views, before.views) or 0
     most_lost = 0.0

@@ -30,8 +30,8 @@ def views(subjects_or_labels: Sequence[str], minutes: int, *, at: datetime) -> l
 def by_minute(
     subjects: Sequence[str], minutes: int, *, at: datetime
 ) -> list[Call[dict[str, list[int]]]]:
-    """Returns calls that read the views of each of some subjects in each of the last minutes, the running
-    one last.
+    """Returns calls that read the views of each of some subjects in each of the last minutes, the
+    running one last.
 
     The result of a call is by subject, for some of the subjects.
     """

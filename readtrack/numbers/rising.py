@@ -19,8 +19,8 @@ class Rising(NamedTuple):
 
 
 def is_rise(views: float, usual: float, *, times: float, least: float) -> bool:
-    """Returns True if so many views of a time are those of a rise: `least` or more, and so many times
-    the usual ones of such a time.
+    """Returns True if so many views of a time are those of a rise: `least` or more, and so many
+    times the usual ones of such a time.
 
     A rise that was told in an alert goes on while half of both is true, so that chance does not
     end it.
@@ -31,8 +31,8 @@ def is_rise(views: float, usual: float, *, times: float, least: float) -> bool:
 def rising_stories(data: ScopeData) -> list[Rising]:
     """Returns the stories of the last minutes that rise now, most views first. Makes no query.
 
-    They have LEAST_VIEWS views or more in the last RECENT_MINUTES, and LEAST_TIMES the usual ones of
-    such a time, by the rule of alerts. A story whose publication is not known, or that has been
+    They have LEAST_VIEWS views or more in the last RECENT_MINUTES, and LEAST_TIMES the usual ones
+    of such a time, by the rule of alerts. A story whose publication is not known, or that has been
     there for less than LEAST_TIME, is none of them.
     """
     found = []

@@ -174,8 +174,8 @@ class Scope:
 
     period: str  # a key of `periods`, or "range" for two days of the address
     span: Span
-    # The period that `compared` is compared with. None for all time and since publication, and where
-    # the address wants no comparison.
+    # The period that `compared` is compared with. None for all time and since publication, and
+    # where the address wants no comparison.
     before: Span | None
     chosen: Mapping[str, str]  # the values of filters by name: FILTERS and dimensions
     # Those of the filters that the page sets by itself. Addresses do not contain them.
@@ -288,7 +288,9 @@ class Scope:
 
     @property
     def first_hour_not_compared(self) -> int | None:
-        """Returns the first hour (since 1970) of the period that is not compared; None without one."""
+        """Returns the first hour (since 1970) of the period that is not compared; None without
+        one.
+        """
         if self.compared is None or self.compared.until == self.span.until:
             return None
         return self.compared.hours.stop
@@ -322,7 +324,8 @@ class Scope:
         return PERIODS if self.published is None else {**SINCE_PUBLICATION, **PERIODS}
 
     def address_beside(self, steps: int, **changes: str) -> str:
-        """Returns the query string for the period that many steps later, or earlier if it is below 0.
+        """Returns the query string for the period that many steps later, or earlier if it is below
+        0.
 
         It is as long, or a month or a year of the calendar if this one is. It is "" for a period in
         the future, and beside one without a length of its own.
@@ -426,7 +429,9 @@ class Scope:
 
     @property
     def _has_hours_of_news(self) -> bool:
-        """Returns True if an object is so new that it is shown by the hour since its publication."""
+        """Returns True if an object is so new that it is shown by the hour since its
+        publication.
+        """
         is_new = self.period == PUBLISHED and len(self.span.hours) <= HOURS_OF_NEWS
         return is_new and not self.has_days_only
 
@@ -465,7 +470,9 @@ class Scope:
 
     @property
     def is_joint(self) -> bool:
-        """Returns True if several values of dimensions are chosen, which are not counted together."""
+        """Returns True if several values of dimensions are chosen, which are not counted
+        together.
+        """
         return len(self.values) > 1
 
     @property
@@ -612,7 +619,9 @@ def _text(given: Mapping[str, Any], parameter: str) -> str:
 
 
 def _accepted(fixed: Mapping[str, str]) -> list[str]:
-    """Returns the names of the filters that a page with these fixed filters takes of the address."""
+    """Returns the names of the filters that a page with these fixed filters takes of the
+    address.
+    """
     accepted = [*FILTERS, *dimension_names()]
     if "object" in fixed:
         return [*dimension_names()]

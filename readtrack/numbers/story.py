@@ -31,8 +31,8 @@ from readtrack.subjects import subject_column
 
 MOST_SOURCES = 4  # that the strip below a chart tells apart
 MOST_DAYS = 62  # of a strip; its columns would be too narrow
-# Per cent by which the views of a day differ from those of the day before, more than the rest of the
-# site does: on a Saturday all stories of many sites have fewer.
+# Per cent by which the views of a day differ from those of the day before, more than the rest of
+# the site does: on a Saturday all stories of many sites have fewer.
 LEAST_TREND = 20
 # Views of the rest of the site on the day before. With fewer, its change may be chance.
 LEAST_OTHERS = 100
@@ -50,7 +50,9 @@ class UsualOfStory(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """The views of the last day that is over and of the day before, and those of the rest of the site."""
+    """The views of the last day that is over and of the day before, and those of the rest of the
+    site.
+    """
 
     views: int
     before: int
@@ -134,8 +136,8 @@ class StagesOfStory(NamedTuple):
 
 
 def stages_of_story(data: ScopeData) -> StagesOfStory | None:
-    """Returns how far the views of the only object of the scope got: those of the period, or those of
-    all time if none of the period was seen in a browser.
+    """Returns how far the views of the only object of the scope got: those of the period, or those
+    of all time if none of the period was seen in a browser.
 
     None if no stage is known, as on a site without the page's script. Needs the tables "over-time"
     and "really-read".
@@ -158,8 +160,8 @@ def _reached_of_all_time(data: ScopeData) -> Reached | None:
 
 
 def _reached_of_period(data: ScopeData) -> Reached | None:
-    """Returns how far the views of the period got, as of the last full flush; None for all time, and
-    if a stage is not known.
+    """Returns how far the views of the period got, as of the last full flush; None for all time,
+    and if a stage is not known.
     """
     chart = data.chart
     if chart is None or data.engaged is None or data.asked.period in (PUBLISHED, "all"):
@@ -236,8 +238,8 @@ def usual_of_story(data: ScopeData) -> UsualOfStory | None:
 
 
 def _share_of_reads(chart: ChartData) -> int | None:
-    """Returns which share of the views became reads; None without a read, as without marked texts, and
-    if the views are too few to say.
+    """Returns which share of the views became reads; None without a read, as without marked texts,
+    and if the views are too few to say.
     """
     if not (chart.is_summed and chart.total.reads) or are_too_few(chart.total.views, 0):
         return None

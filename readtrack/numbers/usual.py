@@ -79,8 +79,8 @@ class UsualQuestion:
         now: Iterable[str],
         has_model_points: bool,
     ) -> "UsualQuestion":
-        """Returns the question for these subjects of a table, and for those that are viewed `now`. It
-        loads the rows that it needs.
+        """Returns the question for these subjects of a table, and for those that are viewed `now`.
+        It loads the rows that it needs.
         """
         among = dict.fromkeys([*shown, *now])
         comparable = [subject for subject in among if _has_publication(subject)]
@@ -110,7 +110,9 @@ class UsualQuestion:
         return asked._replace(names=[*dict.fromkeys(names)], hours_of_day=hours_of_day)
 
     def _first_hour_of_day(self, one: Rated) -> int:
-        """Returns the first hour (since 1970) of the day before that lies behind its publication."""
+        """Returns the first hour (since 1970) of the day before that lies behind its
+        publication.
+        """
         since = buckets.hour_index(one.published)
         if buckets.hour_start(since) < one.published:
             since += 1
@@ -212,8 +214,8 @@ def _most_known(
 ) -> list[Band | None]:
     """Returns what an object usually gains between each two of these hours (since 1970).
 
-    It is that of its section; that of its model if that is known at more points: of a section with few
-    peers the single hours of the first days are not.
+    It is that of its section; that of its model if that is known at more points: of a section with
+    few peers the single hours of the first days are not.
     """
     found: list[list[Band | None]] = []
     for section in one.names:

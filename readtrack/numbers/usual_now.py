@@ -8,8 +8,8 @@ a rise over hours), and twice that of the day before, for this hour of the week 
 story that people lose interest in). In the longer time it is at least 0.6 of that of the day
 before, because the half hour before may have had few views by chance.
 
-The average since the publication would not do: it has the peak of the first day in it for weeks, and
-the nights. An editor expects what the story has on such a day at this hour.
+The average since the publication would not do: it has the peak of the first day in it for weeks,
+and the nights. An editor expects what the story has on such a day at this hour.
 
 Nothing here asks a server.
 """
@@ -199,8 +199,8 @@ def usual_in_minute(gains: Bands, age: float) -> float:
 
 
 def levels_of(week: Bands) -> dict[int, float]:
-    """Returns the usual views in each hour of the week (its slot), as a share of those of a usual hour;
-    nothing if they are not known.
+    """Returns the usual views in each hour of the week (its slot), as a share of those of a usual
+    hour; nothing if they are not known.
     """
     usual_views = {slot: band.usual for slot, band in week.items() if slot < HOURS_OF_WEEK}
     usual_hour = fmean(usual_views.values()) if usual_views else 0.0
@@ -210,8 +210,8 @@ def levels_of(week: Bands) -> dict[int, float]:
 
 
 def _of_day(day_before: DayBefore, *, levels: Mapping[int, float]) -> float | None:
-    """Returns a story's views in a minute of the day before, divided by the level of the site; None if
-    no hour of it is known.
+    """Returns a story's views in a minute of the day before, divided by the level of the site; None
+    if no hour of it is known.
     """
     if not day_before.hours:
         return None

@@ -38,8 +38,8 @@ Word = Literal["good", "usual", "quiet"]
 #: "known": there are views. "empty": none in the period. "nothing": none at all yet. "silent":
 #: a server of Redis does not answer, so that the numbers of now are not known.
 State = Literal["known", "empty", "nothing", "silent"]
-#: Why the chart has no band: counting began less than FEWEST weeks before the period, or the hours of
-#: these weeks are not kept, because the `days` of NUMBERS are few.
+#: Why the chart has no band: counting began less than FEWEST weeks before the period, or the hours
+#: of these weeks are not kept, because the `days` of NUMBERS are few.
 NoBand = Literal["young", "deleted"]
 
 
@@ -191,7 +191,9 @@ def _empty(data: ScopeData, chart: ChartData, *, kind: Kind, filters: Sequence[C
 
 
 def _last_day_before(data: ScopeData) -> date | None:
-    """Returns the day of the last view before the period; None if it is not known. Makes a query."""
+    """Returns the day of the last view before the period; None if it is not known. Makes a
+    query.
+    """
     if data.asked.values or not numbers_options().history:
         return None
     columns = data.objects.model_columns
@@ -217,8 +219,8 @@ def _views_by_day(data: ScopeData, chart: ChartData) -> Mapping[date, int]:
 
 
 def _usual_days(data: ScopeData, chart: ChartData) -> UsualDays | None:
-    """Returns how the days that are over were; None unless it is known what is usual on each, and if
-    all of their views are too few to say.
+    """Returns how the days that are over were; None unless it is known what is usual on each, and
+    if all of their views are too few to say.
     """
     views_by_day = _views_by_day(data, chart)
     bands = chart.usual_days
@@ -251,8 +253,8 @@ def _usual_day(data: ScopeData, chart: ChartData) -> UsualDay | None:
 
 
 def _so_far(data: ScopeData, chart: ChartData) -> SoFar | None:
-    """Returns the views of today up to the running hour, and what they are compared with; None if they
-    are not compared.
+    """Returns the views of today up to the running hour, and what they are compared with; None if
+    they are not compared.
     """
     compared = data.scope.compared
     before = data.scope.before
@@ -318,7 +320,8 @@ def _may_be_chance(
 
 
 def _strongest_change(data: ScopeData, chart: ChartData, *, has_views: bool) -> Change | None:
-    """Returns the number that changed most; None if none changed by LEAST_CHANGE, and not by chance.
+    """Returns the number that changed most; None if none changed by LEAST_CHANGE, and not by
+    chance.
 
     Views are among them only if the sentence does not have their change already (`has_views`).
     """
@@ -342,8 +345,8 @@ def _changes(data: ScopeData, chart: ChartData) -> Iterator[Change]:
 
 
 def _top_story(data: ScopeData, chart: ChartData) -> TopStory | None:
-    """Returns the object with the largest share of the views; None if it has less than a tenth, and if
-    all views are too few to say.
+    """Returns the object with the largest share of the views; None if it has less than a tenth, and
+    if all views are too few to say.
     """
     if "object" in data.asked.chosen or data.asked.is_joint:
         return None
@@ -388,8 +391,8 @@ def _began(data: ScopeData, chart: ChartData) -> date | None:
 
 
 def _began_by_value(data: ScopeData) -> date | None:
-    """Returns the day on which the dimension of the chosen value was turned on, or, if that was early
-    enough, on which views were first counted.
+    """Returns the day on which the dimension of the chosen value was turned on, or, if that was
+    early enough, on which views were first counted.
     """
     turned_on = [data.first_gains[kind] for kind in data.late_kinds]
     first = max(turned_on, default=data.counted_since)

@@ -23,8 +23,8 @@ def sentences_of_cause(cause: Cause | None) -> list[str]:
 
 
 def divided_sentences_of_cause(cause: Cause | None) -> list[Sentence]:
-    """Returns the same, divided where the code of a country stands: a page has its name written by the
-    browser, which knows it in each language. A server does not.
+    """Returns the same, divided where the code of a country stands: a page has its name written by
+    the browser, which knows it in each language. A server does not.
     """
     if cause is None:
         return []

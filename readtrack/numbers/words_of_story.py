@@ -67,7 +67,9 @@ def lead_of_story(verdict: StoryVerdict) -> Lead:
 
 
 def age_text(hours: float) -> str:
-    """Returns an age as text, as it stands behind "after": in hours, and from two days on in days."""
+    """Returns an age as text, as it stands behind "after": in hours, and from two days on in
+    days.
+    """
     if hours < HOURS_IN_WORDS:
         count = round(hours)
         text = npgettext("after so long", "%(count)s hour", "%(count)s hours", count)

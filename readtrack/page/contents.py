@@ -23,8 +23,8 @@ WIDE = re.compile("utf-(?:16|32)")  # names of charsets whose letters take two b
 
 
 def text_of(response: Any) -> bytes | None:
-    """Returns the content to fill in: the text of a response with placeholders, or UNKNOWN_YET for a
-    stream that templates may have made.
+    """Returns the content to fill in: the text of a response with placeholders, or UNKNOWN_YET for
+    a stream that templates may have made.
 
     The text is in UTF-8, or in a charset that has the letters of ASCII. Returns None for a response
     without placeholders.
@@ -47,8 +47,8 @@ def text_of(response: Any) -> bytes | None:
 
 
 def _text_of_stream(response: Any) -> bytes | None:
-    """Returns UNKNOWN_YET for a stream that templates may have made, the text of a file in memory that
-    has placeholders, and None for any other stream.
+    """Returns UNKNOWN_YET for a stream that templates may have made, the text of a file in memory
+    that has placeholders, and None for any other stream.
     """
     content_type = _type_of(response)
     if NO_TEXT.match(content_type):

@@ -47,8 +47,8 @@ def html_of(content: Placeholder | str | None, context: Any) -> SafeString:
 
 
 def _filled_now(html: str, context: Any) -> str:
-    """Returns the HTML with its placeholders filled in for the reader of the context, at once, because
-    no middleware will do it. Asks Redis.
+    """Returns the HTML with its placeholders filled in for the reader of the context, at once,
+    because no middleware will do it. Asks Redis.
     """
     find_reader = partial(reader_of, context)
     return filled(html.encode(), find_reader).decode()

@@ -92,8 +92,8 @@ def ask() -> None:
 def question() -> Call[None]:
     """Returns the call that learns Redis's time in the round trip of other calls.
 
-    Its answer may be delayed, because the other calls take time. If a server of a cluster is silent,
-    nothing is learnt, and that is no error.
+    Its answer may be delayed, because the other calls take time. If a server of a cluster is
+    silent, nothing is learnt, and that is no error.
     """
 
     def decode(answer: Sequence[Any]) -> None:

@@ -74,8 +74,8 @@ class _Socket:
     def settimeout(self, seconds: float) -> None:
         """Sets how long reading waits, as redis-py asks for it.
 
-        With 0, by which redis-py asks if there is anything to read, it does not wait. Any other number
-        is left out, because the page decides how long reading waits.
+        With 0, by which redis-py asks if there is anything to read, it does not wait. Any other
+        number is left out, because the page decides how long reading waits.
         """
         if seconds:
             self._settimeout(self._python_timeout)

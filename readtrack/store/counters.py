@@ -62,8 +62,8 @@ def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
     """
     by_member = {subject: subject for subject in subjects}
     tag = keys.tag(subjects[0])
-    # Built from the template, because a call of the row for each key would take longer than all else
-    # on a page with many counts.
+    # Built from the template, because a call of the row for each key would take longer than all
+    # else on a page with many counts.
     prefix = keys.prefix()
     template = keys.total.template
     total_keys = [prefix + template % (tag, subject) for subject in by_member]
@@ -249,7 +249,8 @@ def mark_changed(subjects: Iterable[str]) -> None:
 def unsettled(
     *, until: int, tags: Sequence[str], after: Mapping[str, int] = {}
 ) -> list[tuple[dict[str, int], Epoch]]:
-    """Returns, for each partition, when each of the next counters to settle began (µs), and the epoch.
+    """Returns, for each partition, when each of the next counters to settle began (µs), and the
+    epoch.
 
     A counter is named by its member of `views:unsettled`. Only counters that began by `until` (µs)
     are returned, the oldest first. `after` has the number of counters that are passed over, by tag.

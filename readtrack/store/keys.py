@@ -370,7 +370,9 @@ def reserved() -> set[str]:
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
 def _rows_by_word() -> dict[str, list[Key]]:
-    """Returns the rows by the first word of their pattern, those with the most literal text first."""
+    """Returns the rows by the first word of their pattern, those with the most literal text
+    first.
+    """
     rows: dict[str, list[Key]] = {}
     for row in sorted(every(), key=lambda row: len(PIECE.sub("", row.pattern)), reverse=True):
         word, _, _ = row.pattern.partition(":")
@@ -402,7 +404,9 @@ def member(kind: str, subject: str) -> str:
 
 
 def member_start(kind: str, subject_tag: str) -> str:
-    """Returns what comes before the subject in `member`, for a kind of hash in the tag's partition."""
+    """Returns what comes before the subject in `member`, for a kind of hash in the tag's
+    partition.
+    """
     return f"{kind}{subject_tag}:"
 
 

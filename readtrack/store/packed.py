@@ -26,8 +26,8 @@ from readtrack.subjects import key_in, label_in
 
 # What a form has in the place of each character of a text. No id and no subject contains them.
 KEY, ID, SECOND_ID = "\1", "\2", "\3"
-# Shapes of a model's views in a minute that have a form, and models and minutes that have forms: all
-# of them take some 10 MB of a process at most. Primary keys such as slugs have many lengths.
+# Shapes of a model's views in a minute that have a form, and models and minutes that have forms:
+# all of them take some 10 MB of a process at most. Primary keys such as slugs have many lengths.
 MOST_SHAPES = 128
 MOST_MINUTES = 64
 

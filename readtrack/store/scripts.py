@@ -55,8 +55,8 @@ class Call(Generic[Result]):
     absent: Any = ...
     # The result, or the error that reading it raises.
     outcome: Any = field(default=_NOT_RUN, repr=False, compare=False)
-    # The command as it is sent, if it is packed already. Then `keys` and `args` are empty. Only for a
-    # Redis that is one server.
+    # The command as it is sent, if it is packed already. Then `keys` and `args` are empty. Only for
+    # a Redis that is one server.
     packed: bytes = b""
 
     @property

@@ -49,7 +49,9 @@ class Strategy:
     )
 
     def effects(self, hit: Hit, subject: str) -> tuple[Effect, ...]:
-        """Returns what a counted view does to the keys; nothing for a visitor who is not counted."""
+        """Returns what a counted view does to the keys; nothing for a visitor who is not
+        counted.
+        """
         number: int | None = 0
         if self.needs_reader:
             number = readers.number_of(hit.reader)
@@ -143,7 +145,9 @@ class DailySets(Strategy):
     covers_days = keys.unique_day.ttl // keys.DAY
 
     def effects(self, hit: Hit, subject: str) -> tuple[Effect, ...]:
-        """Returns the effect that adds the visitor to the set of the day, and a new one to the sum."""
+        """Returns the effect that adds the visitor to the set of the day, and a new one to the
+        sum.
+        """
         tag = keys.tag(subject)
         set_of_day = keys.unique_day.start(tag, buckets.local_day_bucket(hit.at))
         sum_of_days = self.key.start(tag)

@@ -50,8 +50,8 @@ def _has_outbox(alias: str) -> bool:
 def send_on_commit(publications: Sequence[PendingPublication], *, using: str | None) -> None:
     """Puts publications into the outbox of their posts' database, and sends them on commit.
 
-    `using` is the alias of that database, None for the default one. If it has no outbox, they go into the app's own outbox
-    after the commit.
+    `using` is the alias of that database, None for the default one. If it has no outbox, they go
+    into the app's own outbox after the commit.
     """
     if not publications:
         return

@@ -190,7 +190,9 @@ def _grown_page(grown: Grown) -> GrownPage:
 
 
 def _not_explorable(user: Any, objs: Sequence[Any]) -> list[Any]:
-    """Returns those of the objects that are pages which the user does not find in Wagtail's explorer."""
+    """Returns those of the objects that are pages which the user does not find in Wagtail's
+    explorer.
+    """
     pages = [obj for obj in objs if isinstance(obj, base_model())]
     if not pages:
         return []

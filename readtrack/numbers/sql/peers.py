@@ -203,8 +203,8 @@ def _bands(label: str, peers: Mapping[str, Peers], *, kept_since: int) -> dict[s
 
 
 def _ages_by_slot(age: int) -> dict[int, int]:
-    """Returns the slots of bands that the peers of an age make, with the age until which their views
-    are counted.
+    """Returns the slots of bands that the peers of an age make, with the age until which their
+    views are counted.
     """
     slots = {age: age}
     if age_before(age):

@@ -31,8 +31,8 @@ def highest(model: type[Model], limit: int) -> list[tuple[str, int]]:
 def by_model(querysets: "Sequence[QuerySet[Any]]") -> dict[type[Model], dict[str, int]]:
     """Returns the stored views of the rows of each queryset, by model and then by subject.
 
-    The querysets are of different Tracked models. Each model has `row_counts.FEW` rows at most, most viewed
-    first. Makes one query in each database.
+    The querysets are of different Tracked models. Each model has `row_counts.FEW` rows at most,
+    most viewed first. Makes one query in each database.
     """
     views_by_model: dict[type[Model], dict[str, int]] = {
         queryset.model: {} for queryset in querysets

@@ -30,8 +30,8 @@ AGES = (1, 2, 3, 6, 12, 24, 36, 48, 72, 120, 168, 336, 720, 1440, 2160, 4320, 87
 START = 10_000
 HOURS_OF_WEEK = 7 * 24
 DIGITS = 2  # behind the decimal point of a stored number
-# Hours between two lookups of a subject's history, at most, for which all rows between them are read
-# instead: they are next to each other.
+# Hours between two lookups of a subject's history, at most, for which all rows between them are
+# read instead: they are next to each other.
 HOURS_APART = 12
 
 
@@ -57,8 +57,8 @@ class Band(NamedTuple):
 
 NOTHING = Band(0, 0, 0)
 #: Bands by age (hours), and by START and an age; or by slot of the week: 0 to 167 for the hours
-#: from Monday on, in TIME_ZONE, and from HOURS_OF_WEEK on for the days; or by the number of a window
-#: of age (gained.py). What too few numbers are known of is missing.
+#: from Monday on, in TIME_ZONE, and from HOURS_OF_WEEK on for the days; or by the number of a
+#: window of age (gained.py). What too few numbers are known of is missing.
 Bands = Mapping[int, Band]
 
 
@@ -177,9 +177,9 @@ def _out_of_text(text: str) -> tuple[str, Bands | Past]:
 
 
 class AskedUsual(NamedTuple):
-    """What is asked for: bands and past views by their names, and views before an hour by subject (as
-    columns have it): that of its publication, and that with which the day before the present hour
-    begins.
+    """What is asked for: bands and past views by their names, and views before an hour by subject
+    (as columns have it): that of its publication, and that with which the day before the present
+    hour begins.
     """
 
     names: Collection[str] = ()
@@ -191,8 +191,8 @@ NOTHING_ASKED = AskedUsual()
 
 
 class StoredUsual(NamedTuple):
-    """What SQL has of it: bands and past views by name, and views by subject. What is 0 or unknown is
-    missing.
+    """What SQL has of it: bands and past views by name, and views by subject. What is 0 or unknown
+    is missing.
     """
 
     bands: Mapping[str, Bands] = {}
@@ -213,7 +213,8 @@ def statement_of(asked: AskedUsual, *, kinds: Kinds) -> tuple[str, list[Any]]:
     """Returns the SQL statement for what is asked, and its parameters, for a UNION with other rows.
 
     The columns are those of `day_visitors.statement_of`: a name is a text of bands or of
-    past views, or a subject, a number its views; the other columns are NULL. It is "" if nothing is asked for.
+    past views, or a subject, a number its views; the other columns are NULL. It is "" if nothing is
+    asked for.
     """
     selects = []
     parameters: list[Any] = []
@@ -300,7 +301,9 @@ def absolute_views(pairs: Collection[tuple[str, int]]) -> dict[tuple[str, int], 
 
 
 def _spans(pairs: Iterable[tuple[str, int]]) -> Iterator[Span]:
-    """Yields the spans that the pairs of a subject and an hour make up, in the order of the index."""
+    """Yields the spans that the pairs of a subject and an hour make up, in the order of the
+    index.
+    """
     for subject, pairs_of_subject in groupby(sorted(pairs), key=itemgetter(0)):
         hours: list[int] = []
         for _, hour in pairs_of_subject:

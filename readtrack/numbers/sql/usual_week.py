@@ -1,8 +1,9 @@
 """The usual views of models, and of the whole site, by hour and by day of the week.
 
-A day is judged by the days of its weekday in the eight weeks before it, and an hour by the same hour
-of these days: so it is never judged by itself, nor by what came later, and it has the same band in
-each period that it is in. Alerts, and what rises now, need no more than the band of the coming week.
+A day is judged by the days of its weekday in the eight weeks before it, and an hour by the same
+hour of these days: so it is never judged by itself, nor by what came later, and it has the same
+band in each period that it is in. Alerts, and what rises now, need no more than the band of the
+coming week.
 """
 
 from collections import Counter, defaultdict
@@ -85,7 +86,9 @@ class WeeksBefore:
         return _band_if_enough([sum(views) for views in days if views])
 
     def of_hour(self, hour: int) -> Band | None:
-        """Returns the band of an hour (since 1970); None if too few weeks before its day are known."""
+        """Returns the band of an hour (since 1970); None if too few weeks before its day are
+        known.
+        """
         slot = slot_of(hour)
         numbers: list[int] = []
         for earlier in _days_before(buckets.local_day(hour)):

@@ -90,8 +90,8 @@ def oldest_changes(tag: str, *, skip: int = 0) -> ChangeBatch:
 
 
 def _by_owner(key_names: Sequence[str]) -> tuple[ChangeBatch, list[str]]:
-    """Returns what changed: the keys of parts, and the subjects of the core's keys. Also returns the
-    names of keys that are not in use, such as those of another form.
+    """Returns what changed: the keys of parts, and the subjects of the core's keys. Also returns
+    the names of keys that are not in use, such as those of another form.
     """
     changes = ChangeBatch([], [])
     unused = []
