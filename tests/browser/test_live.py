@@ -25,7 +25,7 @@ from tests.support import factories
 from tests.support.depth import DEEP
 from tests.support.events import serving, site, subscriptions
 from tests.support.nginx import nginx
-from tests.support.waiting import comes_true
+from tests.support.waiting import comes_true, is_ever_below
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -426,17 +426,24 @@ def url(
 def test_an_event_puts_a_dot_on_within_a_second(
     reader: Reader, user: Any, categories: list[Category], url: str, redis: Redis
 ) -> None:
-    page, times = reader(base_url=url, user=user), list[float]()
-    page.goto("/live/")
-    for number, category in enumerate(categories):
-        assert comes_true(lambda: subscriptions(redis) > 0)
-        began = time.monotonic()
-        tracker.mark_unread([category])
-        dots = page.locator(".readtrack-dot:visible")
-        dots.nth(number).wait_for()
-        times.append(time.monotonic() - began)
-        check_dots(page, user, categories)
-    assert min(times) < 1  # a busy machine may make some of them late
+    page = reader(base_url=url, user=user)
+
+    def put_dots_on() -> float:
+        """Returns the shortest time that one of them took (seconds)."""
+        tracker.mark_read(user, categories)
+        page.goto("/live/")
+        times: list[float] = []
+        for number, category in enumerate(categories):
+            assert comes_true(lambda: subscriptions(redis) > 0)
+            began = time.monotonic()
+            tracker.mark_unread([category])
+            dots = page.locator(".readtrack-dot:visible")
+            dots.nth(number).wait_for()
+            times.append(time.monotonic() - began)
+            check_dots(page, user, categories)
+        return min(times)
+
+    assert is_ever_below(1, put_dots_on, attempts=5)
 
 
 def test_a_page_that_was_refused_listens_with_its_next_poll(
