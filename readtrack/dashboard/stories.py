@@ -201,9 +201,11 @@ def _number_of(row: tables.Row, names: Sequence[str], name: str) -> float | None
 def _with_visitors(
     table: tables.Table, rows: Sequence[tables.Row], data: ScopeData
 ) -> list[tables.Row]:
-    """Returns the rows with their visitors, which cost too much to be known of all."""
+    """Returns the rows with their visitors, which cost too much to be known of all. Without Redis,
+    which unites the days, they are as the table has them: not known.
+    """
     names = [column.name for column in table.columns]
-    if "visitors" not in names or data.by_value:
+    if "visitors" not in names or data.by_value or not data.is_whole:
         return [*rows]
     place = names.index("visitors")
     subjects = [row.filters["object"] for row in rows]

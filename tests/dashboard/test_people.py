@@ -253,6 +253,12 @@ def test_without_redis_visitors_are_not_known(admin_client: Client, settings: Se
     context: Any = admin_client.get(DASHBOARD).context
     assert [figure.label for figure in context["figures"]] == ["Views", "Reads"]
     assert set(context["chart"].table.values("visitors")) == {None}
+    for order in ("views", "visitors"):
+        found: Any = admin_client.get(DASHBOARD, {"tab": "stories", "order": order})
+        [row] = found.context["list"].rows
+        cells = {cell["column"].name: cell["text"] for cell in row.cells}
+        # Before: 1, the visitors of the best day.
+        assert (cells["views"], cells["visitors"]) == ("1", NOT_KNOWN)
 
 
 def test_with_partitions_people_are_united(
