@@ -35,9 +35,10 @@ LEAST_SHARE = 10  # per cent of all views, with which a single story is told
 #: What a period is called. "today" is a day that is not over, "period" any other number of days.
 Kind = Literal["today", "day", "week", "month", "year", "period"]
 Word = Literal["good", "usual", "quiet"]
-#: "known": there are views. "empty": none in the period. "nothing": none at all yet. "silent":
-#: a server of Redis does not answer, so that the numbers of now are not known.
-State = Literal["known", "empty", "nothing", "silent"]
+#: "known": there are views. "empty": none in the period. "nothing": none at all yet. "storyless":
+#: the author has no story. "silent": a server of Redis does not answer, so that the numbers of now
+#: are not known.
+State = Literal["known", "empty", "nothing", "storyless", "silent"]
 #: Why the chart has no band: counting began less than FEWEST weeks before the period, or the hours
 #: of these weeks are not kept, because the `days` of NUMBERS are few.
 NoBand = Literal["young", "deleted"]
@@ -181,6 +182,8 @@ def _kind_of_days(days: Days) -> Kind:
 
 def _empty(data: ScopeData, chart: ChartData, *, kind: Kind, filters: Sequence[Chosen]) -> Verdict:
     """Returns the verdict on a period without a view."""
+    if {*data.asked.chosen} == {"author"} and not data.objects.stored:
+        return Verdict("storyless", kind, filters=filters)
     last_day = _last_day_before(data)
     # Of a day long ago it is not known whether later ones have views.
     may_be_first = data.scope.is_present and not data.asked.is_part

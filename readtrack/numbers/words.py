@@ -389,6 +389,8 @@ def shortened(title: str) -> str:
 def _of_no_views(verdict: Verdict) -> str:
     if verdict.state == "nothing":
         return str(NOTHING_YET)
+    if verdict.state == "storyless":
+        return _("There is no story by this author yet, so there are no numbers.")
     filters = _names_of_filters(verdict)
     if filters:
         return _("No views of %(filters)s in these days.") % {"filters": filters}

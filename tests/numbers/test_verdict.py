@@ -243,6 +243,13 @@ def test_a_day_before_all_views_is_empty_and_no_new_site() -> None:
     assert (found.state, found.last_day) == ("empty", None)
 
 
+def test_an_author_without_a_story_is_told_so() -> None:
+    author = factories.user()
+    assert verdict(period="7", author=f"{author.pk}").state == "storyless"
+    Article.objects.create(author=author)
+    assert verdict(period="7", author=f"{author.pk}").state == "empty"
+
+
 def test_an_empty_period_has_the_day_of_the_last_view() -> None:
     viewed({20: 5})
     found = verdict(period="7", has_filters=False)

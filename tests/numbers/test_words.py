@@ -72,6 +72,7 @@ def verdicts() -> Iterator[Verdict]:
     for last_day, filters in product((None, date(2026, 11, 12)), FILTERS):
         yield Verdict("empty", "week", last_day=last_day, filters=filters)
     yield Verdict("nothing", "week")
+    yield Verdict("storyless", "week")
     yield Verdict("silent", "week")
 
 
