@@ -332,16 +332,17 @@ def _starts(data: ScopeData, formats: Mapping[str, Any]) -> list[str]:
 
 
 def _values_table(
-    data: ScopeData, over_time: tables.Table
+    data: ScopeData, chart: ChartData, over_time: tables.Table
 ) -> tuple[list[tables.Column], list[tuple[str, Sequence[str]]]]:
     """Returns the columns and the rows of the chart's values.
 
     A row is the start of its point and the texts of the other columns. Without a period before, the
-    column of its views is left out.
+    column of its views is left out, and before all history, where there would be zeros alone.
     """
+    is_known = chart.is_before_whole or any(over_time.values("before"))
     indexes = []
     for index, column in enumerate(over_time.columns):
-        if column.name != "before" or data.is_compared:
+        if column.name != "before" or (data.is_compared and is_known):
             indexes.append(index)
     columns = [over_time.columns[index] for index in indexes]
     rows: list[tuple[str, Sequence[str]]] = []
@@ -381,7 +382,7 @@ def chart_view(
             usual=drawn.usual,
             is_unfinished=data.scope.is_present,
         )
-    columns, rows = _values_table(data, over_time)
+    columns, rows = _values_table(data, chart, over_time)
     compared = [
         rule_of_comparison(data, chart),
         "" if is_told else numbers_compared(chart, series=series, label=label),

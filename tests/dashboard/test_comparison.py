@@ -397,6 +397,8 @@ def test_where_history_does_not_go_back_so_far_nothing_is_compared(
         assert (figure(page.context).before, figure(page.context).change) == (NOT_KNOWN, "")
         assert "the history does not go back that far" in page.context["chart"].compared
         assert page.context["chart"].drawn.before == []
+        # Before: a column of zeros.
+        assert "before" not in [column.name for column in page.context["chart"].columns]
         rows = tables(page.context)["most-viewed"].rows
         assert {row.values[2:4] for row in rows} == {(None, None)}
         growth = opened(admin_client, period="28", compare="year", tab="growth", **given)
