@@ -25,7 +25,6 @@ from readtrack.numbers.story import (
     stages_of_story,
     story_verdict_of,
 )
-from readtrack.numbers.usual import word_of
 from readtrack.numbers.words_of_story import PLACES, TONES, lead_of_story
 from readtrack.numerals import exact, share
 
@@ -101,7 +100,7 @@ def story_context(data: ScopeData, filters: Sequence[Chosen]) -> dict[str, Any]:
     return {
         "story": lead_of_story(verdict),
         "kicker": _kicker(data),
-        "place": str(PLACES[word_of(verdict.usual.times)]) if verdict.usual else "",
+        "place": str(PLACES[verdict.word]) if verdict.word else "",
         "place_tone": TONES.get(verdict.word, ""),
         "place_since": "" if verdict.is_since_publication else str(SINCE_PUBLICATION[PUBLISHED]),
         "strip_by_day": None if sources is None else _strip(sources, data),

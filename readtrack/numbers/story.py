@@ -103,8 +103,12 @@ class StoryVerdict:
 
     @property
     def word(self) -> Word | None:
-        """Where its views lie; None if it is not known what is usual."""
-        return None if self.usual is None else word_of(self.usual.times)
+        """Where its views lie; None if it is not known what is usual, and if they are too few to
+        say.
+        """
+        if self.usual is None or are_too_few(self.usual.views, self.usual.usual):
+            return None
+        return word_of(self.usual.times)
 
 
 def story_verdict_of(data: ScopeData, filters: Sequence[Chosen] = ()) -> StoryVerdict:

@@ -151,6 +151,20 @@ def test_who_sees_only_their_own_numbers_is_told_nothing_of_the_rest_of_the_site
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(("views", "word"), [(29, None), (30, "far above")])
+def test_few_views_are_told_beside_the_usual_and_not_judged(views: int, word: str | None) -> None:
+    usual.peers(views=5)
+    article = usual.article(timedelta(hours=50), views=views)
+    flush()
+    usual.renew()
+    found = verdict(article)
+    assert found.word == word
+    said = f"It has {views} views after 2 days, where articles have about 5."
+    assert said in lead_of_story(found).text
+    assert lead_of_story(found).text.startswith(said) == (word is None)
+
+
+@pytest.mark.django_db
 def test_few_views_have_no_share_of_reads() -> None:
     many, few = digests.articles({"views": 30, "reads": 9}, {"views": 29, "reads": 9})
     days = {"from": f"{digests.week().first_day}", "to": f"{digests.week().last_day}"}
