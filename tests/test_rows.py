@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import combinations, product
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
-from tests.support.rows import each_row
+from tests.support.rows import each_row, pairs
 
 
 class Reports:
@@ -41,6 +42,15 @@ def test_every_row_is_tried_and_each_that_fails_is_reported_by_name() -> None:
     is_small(reports)
     assert tried == [1, 3, 2, 5]
     assert [*reports.failed] == ["3, 2", "5, 2"]
+
+
+def test_in_pairs_each_value_meets_each_of_the_other_columns() -> None:
+    columns: list[list[Any]] = [["a", "b", "c"], [1, 2], [[], {}, None, "x"]]
+    table = pairs(*columns)
+    assert len(table) == 12  # of 24 combinations
+    for (first, ones), (second, others) in combinations(enumerate(columns), 2):
+        met = [(row[first], row[second]) for row in table]
+        assert all(both in met for both in product(ones, others))
 
 
 def test_two_tables_make_a_row_of_each_combination() -> None:

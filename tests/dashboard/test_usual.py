@@ -135,7 +135,14 @@ def test_files_have_it_as_a_number(admin_client: Client) -> None:
     assert {row["× usual"] for row in rows} == {"2.3", "1.5", ""}
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def good() -> Article:
+    """Returns an article that has more than twice the usual views of its section."""
+    _, [good, _other] = newsroom()
+    return good
+
+
+@each_row(
     ("language", "times", "sentence"),
     [
         ("en", "2.3", "Usual for articles in Politics after 2 days: about 20 views"),
@@ -144,9 +151,13 @@ def test_files_have_it_as_a_number(admin_client: Client) -> None:
     ],
 )
 def test_the_page_of_an_object_has_a_card(
-    language: str, times: str, sentence: str, admin_client: Client, settings: Settings
+    language: str,
+    times: str,
+    sentence: str,
+    good: Article,
+    admin_client: Client,
+    settings: Settings,
 ) -> None:
-    _, [good, _other] = newsroom()
     settings.LANGUAGE_CODE = language
     page = admin_client.get(f"{DASHBOARD}object/{subject_of(good)}/")
     assert page.context["usual"].times == times
@@ -206,8 +217,18 @@ def viewed() -> tuple[Category, list[Article]]:
     return section, articles
 
 
-@each_row("chosen", ["", "category", "object"])
-@each_row("period", ["today", "7", "all"])
+@each_row(
+    ("period", "chosen"),
+    [
+        ("7", ""),
+        ("all", ""),
+        ("today", "category"),
+        ("all", "category"),
+        ("today", "object"),
+        ("7", "object"),
+        ("all", "object"),
+    ],
+)
 def test_it_costs_neither_a_query_nor_a_round_trip_too_many(
     period: str,
     chosen: str,
@@ -222,8 +243,9 @@ def test_it_costs_neither_a_query_nor_a_round_trip_too_many(
         given["category"] = subject_of(section)
     if chosen == "object":
         path = f"{DASHBOARD}object/{subject_of(articles[0])}/"
-    for tab in TABS:
-        admin_client.get(path, {**given, "tab": tab})
+    admin_client.get(path, given)  # keeps the short lists for some minutes
+    tabs = [""] if chosen == "object" else TABS  # the page of an object has one
+    for tab in tabs:
         with wire.counted() as trips, CaptureQueriesContext(connection) as queries:
             page = admin_client.get(path, {**given, "tab": tab})
         if tab in ("numbers", "growth") and not chosen:

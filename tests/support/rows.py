@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from itertools import product
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import pytest
@@ -67,6 +67,21 @@ def each_row(
         return go_through
 
     return decorate
+
+
+def pairs(*columns: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Returns a table of few rows in which each value of a column meets each value of every other
+    column, where all combinations would be too many.
+    """
+    values = [list(column) for column in columns]
+    combined = [tuple(enumerate(row)) for row in product(*(range(len(each)) for each in values))]
+    missing = {pair for row in combined for pair in combinations(row, 2)}
+    rows = []
+    while missing:
+        best = max(combined, key=lambda row: len(missing.intersection(combinations(row, 2))))
+        missing.difference_update(combinations(best, 2))
+        rows.append(tuple(values[column][index] for column, index in best))
+    return rows
 
 
 def _name(row: tuple[Any, ...]) -> str:
