@@ -10,6 +10,7 @@ from pytest_django import Settings
 from readtrack.subjects import subject_of
 from tests.api.conftest import Site, answered, asked, assert_same, exported
 from tests.support import factories
+from tests.support.rows import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +37,7 @@ OF_OBJECTS: dict[str, tuple[str, dict[str, str], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", OF_AUTHORS)
+@each_row("name", OF_AUTHORS)
 def test_an_author_gets_the_numbers_of_the_authors_page(name: str, site: Site) -> None:
     question, given, table = OF_AUTHORS[name]
     answer = answered(site.author, question, **given)
@@ -47,8 +48,8 @@ def test_an_author_gets_the_numbers_of_the_authors_page(name: str, site: Site) -
     assert "newsletter" not in text
 
 
-@pytest.mark.parametrize("is_author", [True, False])
-@pytest.mark.parametrize("name", OF_OBJECTS)
+@each_row("is_author", [True, False])
+@each_row("name", OF_OBJECTS)
 def test_an_object_has_the_numbers_of_its_page(name: str, is_author: bool, site: Site) -> None:
     question, given, table = OF_OBJECTS[name]
     subject = subject_of(site.articles[0])

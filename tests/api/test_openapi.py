@@ -97,10 +97,16 @@ def run(module: str, *words: str, folder: Path | None = None) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.fixture
+def api(site: Site) -> dict[str, Any]:
+    return described(site.editor)
+
+
 @each_row("name", SAME)
-def test_every_answer_is_as_the_description_says(name: str, site: Site) -> None:
+def test_every_answer_is_as_the_description_says(
+    name: str, site: Site, api: dict[str, Any]
+) -> None:
     question, given, *_ = SAME[name]
-    api = described(site.editor)
     assert_valid(answered(site.editor, question, **filled(given, site)), question, api)
 
 
