@@ -77,9 +77,10 @@ def random_newsroom(seed: int, authors: list[Any]) -> None:
     store({name: number for name, number in gained.items() if number})
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("every", ["week", "day"])
-@pytest.mark.parametrize("is_of_author", [False, True])
+@pytest.mark.parametrize(
+    ("seed", "every", "is_of_author"),
+    [(0, "week", False), (1, "day", False), (2, "week", True), (0, "day", True)],
+)
 def test_its_numbers_are_those_of_the_dashboards_files(
     seed: int, every: Any, is_of_author: bool, admin_user: Any
 ) -> None:
