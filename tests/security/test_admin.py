@@ -17,6 +17,7 @@ from tests.site.models import Article, Post
 from tests.site.urls import urlpatterns as urls_of_site
 from tests.support import counts, factories
 from tests.support.forks import Forks
+from tests.support.rows import each_row
 
 DASHBOARD = "/admin/readtrack/dashboard/"
 
@@ -62,8 +63,16 @@ def test_those_who_may_see_all_are_told_what_does_not_exist(admin_client: Any) -
         assert admin_client.get(f"{DASHBOARD}object/{name}/").status_code == 404
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize(
+@pytest.fixture
+def viewed(db: None) -> Post:
+    """Returns a post that a flush has put on the list of what was viewed most."""
+    post = factories.post()
+    counts.view(post)
+    flush()
+    return post
+
+
+@each_row(
     "url",
     [
         "javascript:alert(1)",
@@ -81,29 +90,22 @@ def test_those_who_may_see_all_are_told_what_does_not_exist(admin_client: Any) -
     ],
 )
 def test_an_address_that_is_no_page_is_no_link(
-    url: str, admin_client: Any, monkeypatch: pytest.MonkeyPatch
+    url: str, viewed: Post, admin_client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    post = factories.post()
-    counts.view(post)
-    flush()
     monkeypatch.setattr(Post, "get_absolute_url", lambda post: url)
     page = admin_client.get(DASHBOARD)
     [(_, _, _, shown), *_] = page.context["tables"][0]["rows"]
     assert shown == ""
     assert 'class="readtrack-out"' not in page.text
-    assert "View on site" not in admin_client.get(f"{DASHBOARD}object/{subject_of(post)}/").text
+    assert "View on site" not in admin_client.get(f"{DASHBOARD}object/{subject_of(viewed)}/").text
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize("url", ["/a/?b=c:d", "https://example.com/", "//example.com/a", "a:b/"])
+@each_row("url", ["/a/?b=c:d", "https://example.com/", "//example.com/a", "a:b/"])
 def test_only_what_a_browser_opens_as_a_page_is_a_link(
-    url: str, admin_client: Any, monkeypatch: pytest.MonkeyPatch
+    url: str, viewed: Post, admin_client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    post = factories.post()
-    counts.view(post)
-    flush()
     monkeypatch.setattr(Post, "get_absolute_url", lambda post: url)
-    text = admin_client.get(f"{DASHBOARD}object/{subject_of(post)}/").text
+    text = admin_client.get(f"{DASHBOARD}object/{subject_of(viewed)}/").text
     assert (f'href="{url}" referrerpolicy' in text) is (url != "a:b/")
 
 

@@ -67,15 +67,13 @@ def computed_cells(content: str, separator: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("separator", SEPARATORS)
-def test_no_cell_of_a_file_is_a_formula_with_any_separator(
-    separator: str, admin_client: Client
-) -> None:
+def test_no_cell_of_a_file_is_a_formula_with_any_separator(admin_client: Client) -> None:
     counts.view(*(factories.post(title=title) for title in TITLES))
     flush()
     content = export(admin_client, "most-viewed", "csv")
     assert len(content.splitlines()) == len(TITLES) + 1
-    assert computed_cells(content, separator) == []
+    for separator in SEPARATORS:
+        assert computed_cells(content, separator) == []
 
 
 @pytest.mark.needs_parts("numbers")
@@ -89,14 +87,12 @@ def test_a_text_behind_numbers_is_no_formula_either(admin_client: Client) -> Non
         assert computed_cells(content, separator) == []
 
 
-@pytest.mark.parametrize("separator", SEPARATORS)
-def test_a_heading_out_of_the_address_is_no_formula(
-    separator: str, admin_client: Client, settings: Any
-) -> None:
+def test_a_heading_out_of_the_address_is_no_formula(admin_client: Client, settings: Any) -> None:
     settings.READTRACK = {"NUMBERS": {"dimensions": ["device"]}}
     for title in TITLES:
         content = export(admin_client, "most-viewed", "csv", device=f"x{title}")
-        assert computed_cells(content, separator) == []
+        for separator in SEPARATORS:
+            assert computed_cells(content, separator) == []
 
 
 def test_numbers_stay_numbers_and_texts_are_quoted(admin_client: Client) -> None:

@@ -152,31 +152,30 @@ def test_the_command_says_which_row_was_refused(
     assert f"Row {row} of hitcount_hit_count is refused" in output
 
 
-@pytest.mark.parametrize("model", [Post, Product, Page])
-@pytest.mark.parametrize(
-    "pk",
-    [
-        None,
-        "",
-        "\0",
-        "a\0b",
-        "nonsense",
-        2**63 - 1,
-        -(2**63),
-        float("inf"),
-        -1.5,
-        "9" * 5000,
-        "1e999",
-        b"\xff\xfe",
-    ],
+NO_KEYS = (
+    None,
+    "",
+    "\0",
+    "a\0b",
+    "nonsense",
+    2**63 - 1,
+    -(2**63),
+    float("inf"),
+    -1.5,
+    "9" * 5000,
+    "1e999",
+    b"\xff\xfe",
 )
-def test_a_key_that_no_object_can_have_is_no_object(
-    tables: AnyTables, pk: Any, model: type[Any]
-) -> None:
+
+
+@pytest.mark.parametrize("model", [Post, Product, Page])
+def test_a_key_that_no_object_can_have_is_no_object(tables: AnyTables, model: type[Any]) -> None:
     post = factories.post()
-    tables.count(model, pk, 5)
+    for pk in NO_KEYS:
+        tables.count(model, pk, 5)
     tables.count(Post, post.pk, 3)
-    assert take() == Report(read=2, counted=3, skipped=Counter({"no such object": 1}))
+    skipped = Counter({"no such object": len(NO_KEYS)})
+    assert take() == Report(read=len(NO_KEYS) + 1, counted=3, skipped=skipped)
     assert views(post) == 3
 
 
