@@ -145,8 +145,12 @@ def test_what_is_usual_for_a_rise_is_what_it_is_for_an_alert(seed: int) -> None:
     gains = {number: Band(0, hourly * one.length, 0) for number, one in enumerate(WINDOWS)}
     names = {name_of_week(): week, "site.article": by_age, name_of_gains("site.article"): gains}
     usual_bands.replace(names, hour=1)
-    data = load(Scope.parse({"period": "7"}), ["over-time", "most-viewed", "trending"])
+    tables = ["over-time", "most-viewed", "trending"]
     at = buckets.now()
+    data = load(Scope.parse({"period": "7"}), tables)
+    if buckets.now().minute != at.minute:  # both have the last minutes, so they have to be the same
+        at = buckets.now()
+        data = load(Scope.parse({"period": "7"}), tables)
     [(_obj, of_alert)] = watching._stories(week, since=at, at=at)
     of_page = data.stories_now[subject_of(post)]
     assert of_page.minutes == of_alert.minutes
