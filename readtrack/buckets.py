@@ -38,11 +38,11 @@ def minute_bucket(at: datetime) -> str:
 
 def hour_bucket(at: datetime) -> str:
     """Returns `2026112009`, the bucket of the hour of `at`."""
-    return _bucket_of_hour(hour_index(at))
+    return bucket_of_hour(hour_index(at))
 
 
 @lru_cache(maxsize=128)
-def _bucket_of_hour(index: int) -> str:
+def bucket_of_hour(index: int) -> str:
     """Returns the bucket of the hour with that `hour_index`."""
     return datetime.fromtimestamp(index * SECONDS, timezone.utc).strftime("%Y%m%d%H")
 

@@ -346,7 +346,7 @@ def _subject_increments(hours: Iterable[SubjectHour], *, present_hour: int) -> l
     end = _start(present_hour) + keys.hours.ttl
     for subject, hour, views in hours:
         if is_live(hour, present_hour=present_hour):
-            field = buckets.hour_bucket(buckets.hour_start(hour))
+            field = buckets.bucket_of_hour(hour)
             increments.append(_Increment(keys.hours(subject), "", views, end, field))
     return increments
 

@@ -286,7 +286,7 @@ def _calls(batch: ImportedViews, added: Added) -> dict[str, scripts.Call[_Taken]
             key_names.append(keys.total(subject))
             arguments += (subject, added.views[subject], "")
         for subject, hour, views in hours_by_tag[tag]:
-            bucket = buckets.hour_bucket(buckets.hour_start(hour))
+            bucket = buckets.bucket_of_hour(hour)
             key_names.append(keys.hours(subject))
             arguments += ("", views, bucket)
         calls[tag] = scripts.Call("readtrack.imports/take_back", key_names, arguments, decode)

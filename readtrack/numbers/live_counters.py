@@ -182,7 +182,7 @@ def subject_hours(hours: Sequence[int], *, subject: str) -> list[int]:
 
 def names_of(hours: Iterable[int]) -> list[str]:
     """Returns the fields of these hours (since 1970) in the hash of a subject's hours."""
-    return [buckets.hour_bucket(buckets.hour_start(hour)) for hour in hours]
+    return [buckets.bucket_of_hour(hour) for hour in hours]
 
 
 def shorten_hours(subjects: Iterable[str], *, present: int) -> None:

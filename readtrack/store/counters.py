@@ -124,11 +124,12 @@ def model_hours(
     them all partitions are read.
     """
     calls: list[Call[Hours]] = []
+    prefix = keys.prefix()
     for tag in tags or keys.tags():
         models_and_hours = [(f"{model}{tag}", hour) for model in models for hour in hours]
         for portion in scripts.sliced(models_and_hours):
             by_member = {keys.hour_name(model, hour): (model, hour) for model, hour in portion}
-            hour_keys = [keys.prefix() + member for member in by_member]
+            hour_keys = [prefix + member for member in by_member]
             calls.append(_totals_by_member(tag, by_member, hour_keys))
     return calls
 

@@ -431,7 +431,6 @@ def tag_in(name: str) -> str:
     return match[0] if match else ""
 
 
-@lru_cache(maxsize=4096)  # each full flush asks for two days of each model
 def hour_name(model: str, hour: int) -> str:
     """Returns the member of `views:unsettled` that stands for a model's views in an hour.
 
@@ -439,8 +438,7 @@ def hour_name(model: str, hour: int) -> str:
     The hour is counted since 1970.
     """
     label, colon, tag_in_braces = model.partition(":")
-    bucket = buckets.hour_bucket(buckets.hour_start(hour))
-    return model_hour.template % (colon + tag_in_braces, bucket, label)
+    return model_hour.template % (colon + tag_in_braces, buckets.bucket_of_hour(hour), label)
 
 
 def parse_hour(name: str) -> tuple[str, int]:

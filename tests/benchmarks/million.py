@@ -154,7 +154,7 @@ def _fill_redis(words: dict[str, Any], *, at: datetime) -> None:
         }
         pipeline.zadd(keys.trending_bucket("", minute), members)
     for hour in range(present - 47, present + 1):
-        start = buckets.hour_bucket(buckets.hour_start(hour))
+        start = buckets.bucket_of_hour(hour)
         pipeline.set(keys.prefix() + keys.hour_name(LABEL, hour), 60_000)
         pipeline.hset(keys.skips("", start), mapping={"bot": 5_000, "repeat": 300, "rate": 20})
     pipeline.execute()

@@ -88,7 +88,7 @@ def add_months(*, at: datetime) -> None:
 def _add_month(cursor: Any, start: int) -> None:
     """Adds the table of the month that begins with this hour (since 1970)."""
     table = History._meta.db_table
-    bucket = buckets.hour_bucket(buckets.hour_start(start))
+    bucket = buckets.bucket_of_hour(start)
     month = datetime.strptime(bucket, "%Y%m%d%H")
     name = f"{table}_{month:%Y_%m}"
     bounds = f"FROM ({start}) TO ({_month_start(month, 1)})"
