@@ -8,16 +8,18 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import psycopg
 import pymysql  # type: ignore[import-untyped]
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from demo_project import state
 from demo_project.engines import private
@@ -37,26 +39,16 @@ from tests.security.strangers import (
     told_by_processes,
 )
 from tests.support.mariadb import MariaDB, is_installed
+from tests.support.rows import each_row
 from tests.support.sentinel import Sentinel
 from tests.support.waiting import comes_true
 
 ROOT = Path(__file__).parents[2]
 
+# By default redis-py tries a wrong password again, for seconds.
+NEVER = Retry(NoBackoff(), 0)
+
 needs_mariadb = pytest.mark.skipif(not is_installed(), reason="no MariaDB is installed")
-
-
-@pytest.fixture(scope="module")
-def start() -> Iterator[Callable[[str], Engine]]:
-    """Returns a function that returns the started server of a name."""
-    with ExitStack() as stack:
-        started: dict[str, Engine] = {}
-
-        def get(name: str) -> Engine:
-            if name not in started:
-                started[name] = stack.enter_context(new(name))
-            return started[name]
-
-        yield get
 
 
 def new(name: str) -> Engine:
@@ -87,6 +79,18 @@ SERVERS = [
 ]
 
 
+class Server(NamedTuple):
+    name: str
+    engine: Engine
+
+
+@pytest.fixture(params=SERVERS, scope="module")
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """Returns each of the servers in turn. All tests of one server follow each other."""
+    with new(request.param) as engine:
+        yield Server(request.param, engine)
+
+
 def password_of(engine: Engine) -> str:
     url: str = engine.url  # type: ignore[attr-defined]  # each server has one
     password = urlsplit(url).password or ""
@@ -105,7 +109,7 @@ def is_refused(name: str, port: int | None, password: str | None) -> bool:
                 host="127.0.0.1", port=port, user="root", password=password or ""
             ).close()
         else:
-            with redis.Redis(port=port or 0, password=password) as client:
+            with redis.Redis(port=port or 0, password=password, retry=NEVER) as client:
                 client.ping()
     except psycopg.OperationalError as error:
         return "password" in str(error)
@@ -116,31 +120,24 @@ def is_refused(name: str, port: int | None, password: str | None) -> bool:
     return False
 
 
-@pytest.mark.parametrize("password", [None, "", "postgres", "wrong"])
-@pytest.mark.parametrize("name", SERVERS)
-def test_a_server_lets_nobody_in_without_its_password(
-    start: Callable[[str], Engine], name: str, password: str | None
-) -> None:
-    engine = start(name)
-    assert is_refused(name, engine.port, password)
-    assert not is_refused(name, engine.port, urlsplit(engine.url).password)  # type: ignore[attr-defined]
+@each_row("password", [None, "", "postgres", "wrong"])
+def test_a_server_lets_nobody_in_without_its_password(server: Server, password: str | None) -> None:
+    port = server.engine.port
+    assert is_refused(server.name, port, password)
+    assert not is_refused(server.name, port, password_of(server.engine))
 
 
-@pytest.mark.parametrize("account", ["root", "", "mariadb.sys", "mysql"])
 @needs_mariadb
-def test_no_account_of_mariadb_is_without_a_password(
-    start: Callable[[str], Engine], account: str
-) -> None:
-    path = start("mariadb").data / "mariadb.sock"
+@pytest.mark.parametrize("server", ["mariadb"], indirect=True)
+@each_row("account", ["root", "", "mariadb.sys", "mysql"])
+def test_no_account_of_mariadb_is_without_a_password(server: Server, account: str) -> None:
+    path = server.engine.data / "mariadb.sock"
     with pytest.raises(pymysql.OperationalError, match=r"1045|1698|4151"):
         pymysql.connect(unix_socket=str(path), user=account)
 
 
-@pytest.mark.parametrize("name", SERVERS)
-def test_only_the_starter_and_the_server_can_read_a_servers_files(
-    start: Callable[[str], Engine], name: str
-) -> None:
-    engine = start(name)
+def test_only_the_starter_and_the_server_can_read_a_servers_files(server: Server) -> None:
+    engine = server.engine
     files = [path for path in engine.folder.iterdir() if path.is_file()]
     modes = {path.name: mode_of(path) for path in files}
     programs = {"valkey-server": 0o755} if "valkey-server" in modes else {}
@@ -154,22 +151,16 @@ def mode_of(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-@pytest.mark.parametrize("name", SERVERS)
-def test_no_log_and_no_command_line_holds_a_password(
-    start: Callable[[str], Engine], name: str
-) -> None:
-    engine = start(name)
+def test_no_log_and_no_command_line_holds_a_password(server: Server) -> None:
+    engine = server.engine
     password = password_of(engine)
     assert password not in private.read(engine.folder / "server.log")
     assert password not in Path(f"/proc/{engine.pid}/cmdline").read_text()
 
 
 @needs_root
-@pytest.mark.parametrize("name", SERVERS)
-def test_a_stranger_reads_and_changes_nothing_of_a_server(
-    start: Callable[[str], Engine], name: str
-) -> None:
-    engine = start(name)
+def test_a_stranger_reads_and_changes_nothing_of_a_server(server: Server) -> None:
+    engine = server.engine
     paths = everything_in(engine.folder)
     password = password_of(engine)
     seen = as_user(STRANGER, lambda: contents(paths))

@@ -25,6 +25,7 @@ TOGETHER = {
     "tests/test_locale.py": "catalogues",
     "tests/demo/test_past.py": "a past",
     "tests/demo/test_run.py": "a running demo",
+    "tests/security/test_local_users.py": "one server of each kind",
     "tests/browser/test_reading.py": "a browser",
     "tests/browser/test_script.py": "a browser",
     "tests/browser/test_firefox.py": "Firefox",
