@@ -45,8 +45,13 @@ def locked(table: str, mode: str) -> Iterator[None]:
         other.close()
 
 
-@pytest.mark.parametrize("mode", MODES if POSTGRESQL else ["WRITE"])
-@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize(
+    ("mode", "is_new"),
+    # The first ones let others read, and are one to a flush.
+    [*zip(MODES, [True, False, True, False], strict=True), ("ACCESS EXCLUSIVE", True)]
+    if POSTGRESQL
+    else [("WRITE", True), ("WRITE", False)],
+)
 def test_a_flush_leaves_a_locked_table_to_the_next_one_and_stores_all_others(
     redis: Redis, mode: str, *, is_new: bool
 ) -> None:
