@@ -15,6 +15,8 @@ from readtrack.page import filling, stream
 from readtrack.page.placeholders import ELSE, END, IF, Placeholder
 from readtrack.page.rendering import new_items
 from readtrack.request import Recorder, TrackedRequest
+from readtrack.store import read_state, scripts
+from readtrack.store.read_state import Publication
 from readtrack.subjects import subject_of
 from tests.support import factories
 from tests.support.wire import Wire
@@ -248,8 +250,8 @@ def test_the_number_of_news_is_shown_where_the_strategy_counts(
     assert page(source, user, c=pair[1]) == "1 True " + new_items(0)
     settings.READTRACK = {"DOTS": {"form": "sequence"}}
     tracker.mark_read(user, pair)
-    for _ in range(1200):
-        tracker.mark_unread(pair[1:])
+    subject = subject_of(pair[1])
+    scripts.run_all(*read_state.publish([Publication(subject)] * 1200))
     html = page(source, user, c=pair[1])
     assert html.startswith('1200 True <span class="readtrack-unread" title="1,200">1.2k ')
     assert '<span class="readtrack-dot__text">unread</span>' in html

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ def entries_of_matomo(names: str) -> Iterator[dict[str, Any]]:
             yield from entries
 
 
+@cache
 def agents_of_browsers() -> list[str]:
     """Returns Matomo's user agents of people's browsers, without libraries such as CFNetwork."""
     agents = set()

@@ -85,6 +85,10 @@ class Tables:
         """Returns any time, or that of the thread's last post."""
         return self.chance.choice([self.time(), last_post(thread)])
 
+    def time_beside_any(self) -> datetime:
+        """Returns any time, or that of any thread's last post."""
+        return self.time_beside(self.chance.choice(self.threads))
+
     def pairs(self, objects: Sequence[Any], *, share: float) -> Iterator[tuple[User, Any]]:
         """Yields some of the pairs of readers and objects. The last reader has none."""
         for reader in self.readers[:-1]:
@@ -133,13 +137,14 @@ class Machina:
 
     def __init__(self, tables: Tables) -> None:
         """Fills the tables."""
-        for user, topic in tables.pairs(tables.threads, share=0.5):
-            TopicReadTrack.objects.create(
-                user=user, topic=topic, mark_time=tables.time_beside(topic)
-            )
-        for user, board in tables.pairs(tables.boards, share=0.5):
-            time = tables.time_beside(tables.chance.choice(tables.threads))
-            ForumReadTrack.objects.create(user=user, forum=board, mark_time=time)
+        TopicReadTrack.objects.bulk_create(
+            TopicReadTrack(user=user, topic=topic, mark_time=tables.time_beside(topic))
+            for user, topic in tables.pairs(tables.threads, share=0.5)
+        )
+        ForumReadTrack.objects.bulk_create(
+            ForumReadTrack(user=user, forum=board, mark_time=tables.time_beside_any())
+            for user, board in tables.pairs(tables.boards, share=0.5)
+        )
         self.topic_times: Times = {
             (track.user_id, track.topic_id): track.mark_time
             for track in TopicReadTrack.objects.all()
@@ -198,16 +203,19 @@ class Misago:
     def __init__(self, tables: Tables) -> None:
         """Fills the tables."""
         self.tables = tables
-        for user, thread in tables.pairs(tables.threads, share=0.5):
-            ReadThread.objects.create(
+        ReadThread.objects.bulk_create(
+            ReadThread(
                 user=user,
                 category=thread.board,
                 thread=thread,
                 read_time=tables.time_beside(thread),
             )
-        for user, board in tables.pairs(tables.boards, share=0.5):
-            time = tables.time_beside(tables.chance.choice(tables.threads))
-            ReadCategory.objects.create(user=user, category=board, read_time=time)
+            for user, thread in tables.pairs(tables.threads, share=0.5)
+        )
+        ReadCategory.objects.bulk_create(
+            ReadCategory(user=user, category=board, read_time=tables.time_beside_any())
+            for user, board in tables.pairs(tables.boards, share=0.5)
+        )
         self.thread_times: Times = {
             (read.user_id, read.thread_id): read.read_time for read in ReadThread.objects.all()
         }
@@ -244,19 +252,24 @@ class Unread:
 
     def __init__(self, tables: Tables) -> None:
         """Fills the table. Most readers got a mark of everything when they came."""
-        for reader, thread in tables.pairs(tables.threads, share=0.5):
-            ReadMark.objects.create(
-                reader=reader, readable=thread, timestamp=tables.time_beside(thread)
+        of_objects = [
+            ReadMark(reader=reader, readable=thread, timestamp=tables.time_beside(thread))
+            for reader, thread in tables.pairs(tables.threads, share=0.5)
+        ]
+        of_everything = [
+            ReadMark(
+                reader=reader,
+                content_type=ContentType.objects.get_for_model(model),
+                timestamp=reader.date_joined,
             )
-        for reader in tables.readers[:-2]:
-            for model in (Thread, Category):
-                ReadMark.objects.create(
-                    reader=reader,
-                    content_type=ContentType.objects.get_for_model(model),
-                    timestamp=reader.date_joined,
-                )
-        for reader, board in tables.pairs(tables.boards, share=0.5):
-            ReadMark.objects.create(reader=reader, readable=board, timestamp=tables.time())
+            for reader in tables.readers[:-2]
+            for model in (Thread, Category)
+        ]
+        of_boards = [
+            ReadMark(reader=reader, readable=board, timestamp=tables.time())
+            for reader, board in tables.pairs(tables.boards, share=0.5)
+        ]
+        ReadMark.objects.bulk_create([*of_objects, *of_everything, *of_boards])
         type_of_threads = ContentType.objects.get_for_model(Thread)
         self.times = {
             (mark.reader_id, mark.object_id): mark.timestamp

@@ -68,6 +68,7 @@ def fill(subject: str, random: Random) -> dict[date, RowCounts]:
     """
     first, counts = buckets.hour_index(FIRST), RowCounts(0, 0)
     gained: dict[date, RowCounts] = {}
+    rows = []
     if random.random() < 0.5:
         counts = RowCounts(random.randrange(1, 50), 1)
         history.begin({subject: counts})
@@ -77,12 +78,20 @@ def fill(subject: str, random: Random) -> dict[date, RowCounts]:
         counts = RowCounts(
             before.views + random.randrange(30), before.visitors + random.randrange(5)
         )
-        history.store({subject: counts}, hour=hour)
+        rows.append(
+            History(
+                subject=subject_column(subject),
+                hour=hour,
+                views=counts.views,
+                visitors=counts.visitors,
+            )
+        )
         day = timezone.localtime(buckets.hour_start(hour)).date()
         known = gained.get(day, RowCounts(0, 0))
         gained[day] = RowCounts(
             *(sum(parts) for parts in zip(known, map(sub, counts, before), strict=True))
         )
+    History.objects.bulk_create(rows)
     return gained
 
 

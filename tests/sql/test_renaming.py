@@ -54,16 +54,18 @@ MAKERS: list[Callable[[str, int], Any]] = [
 ]
 
 
-def write(subject: str, number: int = 5) -> None:
-    """Writes a row about the subject into each table."""
+def write(*subjects: str, number: int = 5) -> None:
+    """Writes a row about each subject into each table."""
     for make in MAKERS:
-        row = make(subject, number)
-        databases.rows(type(row)).bulk_create([row])
+        rows = [make(subject, number) for subject in subjects]
+        databases.rows(type(rows[0])).bulk_create(rows)
 
 
-def write_reads(subject: str, number: int = 5) -> None:
-    """Writes a row of the subject's reads."""
-    databases.rows(History).create(subject=subject, hour=9, views=number, visitors=number)
+def write_reads(*subjects: str, number: int = 5) -> None:
+    """Writes a row of each subject's reads."""
+    databases.rows(History).bulk_create(
+        History(subject=subject, hour=9, views=number, visitors=number) for subject in subjects
+    )
 
 
 def found_in(model: type[SubjectRow]) -> dict[str, int]:
@@ -90,10 +92,8 @@ def rename(*pks: Any) -> None:
 
 def test_the_rows_of_a_model_and_of_its_objects_follow_and_no_others(database: str) -> None:
     others = ["shop.topics:1", "shop.topical", "shop.topi:1", "blog.topic:1", "shopxtopic:1"]
-    for subject in (OLD, f"{OLD}:{{rt07}}", f"{OLD}:1", f"{OLD}:a%20b", *others):
-        write(subject)
-    write_reads(of_reads(f"{OLD}:1"), 3)
-    write_reads(of_reads(OLD), 3)
+    write(OLD, f"{OLD}:{{rt07}}", f"{OLD}:1", f"{OLD}:a%20b", *others)
+    write_reads(of_reads(f"{OLD}:1"), of_reads(OLD), number=3)
     rename()
     assert found() == {
         NEW: 5,
@@ -111,8 +111,8 @@ def test_the_rows_of_a_model_and_of_its_objects_follow_and_no_others(database: s
 
 @pytest.mark.parametrize(("old", "new"), [(5, 3), (3, 5)])
 def test_of_two_rows_the_higher_one_stays(database: str, old: int, new: int) -> None:
-    write(f"{OLD}:1", old)
-    write(f"{NEW}:1", new)
+    write(f"{OLD}:1", number=old)
+    write(f"{NEW}:1", number=new)
     rename()
     assert found() == {f"{NEW}:1": 5}
 
@@ -121,9 +121,8 @@ def test_of_two_rows_the_higher_one_stays(database: str, old: int, new: int) -> 
 @pytest.mark.parametrize("length", [171, 172, 174, 177, 178, 180, 185, 190, 193, 199, 200, 300])
 def test_long_keys_follow(database: str, length: int) -> None:
     keys = ["k" * length, "m" * length]
-    for key in keys:
-        write(subject_column(f"{OLD}:{key}"), 5)
-        write_reads(subject_column(of_reads(f"{OLD}:{key}")), 3)
+    write(*[subject_column(f"{OLD}:{key}") for key in keys])
+    write_reads(*[subject_column(of_reads(f"{OLD}:{key}")) for key in keys], number=3)
     rename(*keys)
     expected: dict[str, int] = {}
     for key in keys:
@@ -133,8 +132,7 @@ def test_long_keys_follow(database: str, length: int) -> None:
 
 
 def test_an_object_gets_another_key(database: str) -> None:
-    for subject in ("shop.page:helo", "shop.page:helo2"):
-        write(subject)
+    write("shop.page:helo", "shop.page:helo2")
     write_reads(of_reads("shop.page:helo"))
     renaming.rename_subject("shop.page:helo", f"shop.page:{'o' * 250}")
     long_subject = f"shop.page:{'o' * 250}"
