@@ -205,11 +205,11 @@ def test_the_bounds_are_those_of_the_code() -> None:
 
 
 def test_anonymous_readers_take_what_the_setting_says(redis: Redis, settings: Settings) -> None:
-    settings.READTRACK = {"DOTS": {"anonymous": 100}}
+    settings.READTRACK = {"DOTS": {"anonymous": 40}}
     site: Any = Site()
     act = with_kept_cookies(site)
-    for number in range(150):
+    for number in range(60):
         act(number)
     [name] = redis.keys("readers:anonymous:*")
-    assert redis.hlen(str(name)) == 100
-    assert redis.memory_usage(str(name), samples=0) < 100 * 120  # type: ignore[operator]
+    assert redis.hlen(str(name)) == 40
+    assert redis.memory_usage(str(name), samples=0) < 40 * 120  # type: ignore[operator]
