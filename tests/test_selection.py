@@ -75,6 +75,12 @@ def test_a_file_whose_tests_are_all_left_out_is_not_imported(sample: Path) -> No
     assert "ValueError" in run(sample, "--all")
 
 
+def test_a_file_without_a_slow_test_is_not_imported_for_the_rest(sample: Path) -> None:
+    (sample / "tests" / "test_quick.py").write_text("raise ValueError\n")
+    assert "2 passed" in run(sample, "--rest")
+    assert "ValueError" in run(sample)
+
+
 def test_measuring_writes_the_list(sample: Path) -> None:
     (sample / MODULE).write_text(
         "import time\n\n\n"

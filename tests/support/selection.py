@@ -100,11 +100,13 @@ def seconds_of(item: pytest.Item) -> float:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Does not even import a file whose tests are all left out."""
-    under = config.option.under
-    if under is None or collection_path.suffix != ".py":
+    under, rest = config.option.under, config.option.rest
+    if (under is None and not rest) or not collection_path.match("test_*.py"):
         return None
     name = collection_path.relative_to(ROOT).as_posix()
     if not any(test.startswith(f"{name}::") for test in slow_tests()):
+        return True if rest else None
+    if rest:
         return None
     tests = [f"{name}::{test}" for test in TEST.findall(collection_path.read_text())]
     return True if all(slow_tests().get(test, 0.0) >= under for test in tests) else None
