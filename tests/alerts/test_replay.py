@@ -1,7 +1,7 @@
 """Ordinary weeks, with noise, nights, weekends and holidays, are replayed minute by minute: no alert.
 Then something happens in them: one alert.
 
-`READTRACK_DEEP=13 python3 manage.py test tests/alerts/test_replay.py` replays a whole year.
+`READTRACK_DEEP=7 python3 manage.py test tests/alerts/test_replay.py` replays a whole year.
 """
 
 import random
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.django_db]
 TIMES = DEFAULTS["story"]
 LEAST = DEFAULTS["least"]
 DIVISOR = DEFAULTS["site_fall"]
-WEEKS = min(52, 4 * DEEP) or 2
+WEEKS = min(52, 8 * DEEP) or 2
 # Hours between two computations of what is usual; a site's full flushes make one each hour.
 RENEWED = 7 * 24 if DEEP else 24
 SPIKE = 600  # seconds for which a spike is looked at
