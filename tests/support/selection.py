@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LIST = ROOT / "tests" / "slow.txt"
-# A test is slow whose cases take so long together (s). The rest runs in four minutes on two cores.
+# A test is slow whose cases take so long together (s). The rest runs in six minutes on two cores.
 SLOW = 1.0
 # A run names a test that takes so long (s) and is not in the list. It is more than SLOW, because a
 # busy machine may be slow.
