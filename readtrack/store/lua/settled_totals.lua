@@ -4,8 +4,8 @@
 -- Returns: {number of totals that exist, totals (nil: missing or unsettled)}
 local start = ARGV[1] + 1
 local totals = redis.call('MGET', unpack(KEYS, 2))
-local number_of_marks = redis.pcall('ZCOUNT', KEYS[1], '-inf', '(+inf')
-local is_marked = type(number_of_marks) == 'number' and number_of_marks > 0
+local number_of_marks = tonumber(redis.pcall('ZCOUNT', KEYS[1], '-inf', '(+inf')) or 0
+local is_marked = number_of_marks > 0
 local found = 0
 for index, total in ipairs(totals) do
   if total then found = found + 1 end

@@ -4,6 +4,6 @@
 -- Returns: {counts}, or {counts, marks} where the mark of a settled counter is nil
 local unsettled = KEYS[1]
 local counts = redis.call('MGET', unpack(KEYS, 2))
-local number_of_marks = redis.pcall('ZCOUNT', unsettled, '-inf', '(+inf')
-if number_of_marks == 0 or type(number_of_marks) ~= 'number' then return {counts} end
+local number_of_marks = tonumber(redis.pcall('ZCOUNT', unsettled, '-inf', '(+inf')) or 0
+if number_of_marks == 0 then return {counts} end
 return {counts, redis.call('ZMSCORE', unsettled, unpack(ARGV))}
