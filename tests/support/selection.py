@@ -100,16 +100,26 @@ def seconds_of(item: pytest.Item) -> float:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Does not even import a file whose tests are all left out."""
-    under, rest = config.option.under, config.option.rest
-    if (under is None and not rest) or not collection_path.match("test_*.py"):
+    if not collection_path.match("test_*.py"):
         return None
-    name = collection_path.relative_to(ROOT).as_posix()
-    if not any(test.startswith(f"{name}::") for test in slow_tests()):
-        return True if rest else None
-    if rest:
-        return None
-    tests = [f"{name}::{test}" for test in TEST.findall(collection_path.read_text())]
-    return True if all(slow_tests().get(test, 0.0) >= under for test in tests) else None
+    is_left_out = False
+    if config.option.rest:
+        is_left_out = not has_slow_test(collection_path)
+    elif config.option.under is not None and has_slow_test(collection_path):
+        is_left_out = all(took >= config.option.under for took in seconds_of_file(collection_path))
+    return True if is_left_out else None  # False would collect what other plugins leave out
+
+
+def has_slow_test(path: Path) -> bool:
+    """Returns True for a file of tests of which the list names one."""
+    name = path.relative_to(ROOT).as_posix()
+    return any(test.startswith(f"{name}::") for test in slow_tests())
+
+
+def seconds_of_file(path: Path) -> list[float]:
+    """Returns how long each test takes that stands in the file; 0 for those that are not slow."""
+    name = path.relative_to(ROOT).as_posix()
+    return [slow_tests().get(f"{name}::{test}", 0.0) for test in TEST.findall(path.read_text())]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
