@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from binascii import b2a_base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from http.cookies import Morsel
@@ -214,15 +214,23 @@ def _id_of_cookie(request: HttpRequest) -> str:
     visitor_id = _opened(cookie[:MOST_OF_COOKIE])
     if visitor_id:
         return visitor_id
-    # Another site may have set a cookie of this name for a wider path or domain. The browser sends
-    # both, and Django keeps the last one.
-    header: str = request.META.get("HTTP_COOKIE", "")
-    cookies = re.finditer(rf"(?:^|;)[ \t]*{re.escape(name)}=([^;]*)", header)
-    for match in islice(cookies, MOST_COOKIES):
-        visitor_id = _opened(match[1].strip()[:MOST_OF_COOKIE])
+    for cookie in _cookies_in_header(request, name):
+        visitor_id = _opened(cookie)
         if visitor_id:
             return visitor_id
     return ""
+
+
+def _cookies_in_header(request: HttpRequest, name: str) -> Iterator[str]:
+    """Yields the first cookies of that name, as far as they are looked at.
+
+    Another site may have set a cookie of this name for a wider path or domain. The browser sends
+    both, and Django keeps the last one.
+    """
+    header: str = request.META.get("HTTP_COOKIE", "")
+    cookies = re.finditer(rf"(?:^|;)[ \t]*{re.escape(name)}=([^;]*)", header)
+    for match in islice(cookies, MOST_COOKIES):
+        yield match[1].strip()[:MOST_OF_COOKIE]
 
 
 def _new_cookie() -> tuple[str, str]:
@@ -515,8 +523,13 @@ def has_recent_cookie(request: HttpRequest) -> bool:
 
     Twice as long as a window lasts, because a part may send a view later.
     """
-    minute = request.COOKIES[conf.COOKIE.name].split(":")[1]
-    return time.time() - int(minute, 16) * 60 <= 2 * conf.WINDOW
+    name = cookie_name(request)
+    last_cookie = request.COOKIES[name][:MOST_OF_COOKIE]
+    for cookie in (last_cookie, *_cookies_in_header(request, name)):
+        if _opened(cookie):
+            _, minute, _ = cookie.rsplit(":", 2)
+            return time.time() - int(minute, 16) * 60 <= 2 * conf.WINDOW
+    return False
 
 
 def _opened(cookie: str) -> str:

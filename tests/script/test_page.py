@@ -907,6 +907,30 @@ def test_a_reader_who_returns_is_not_taken_for_the_new_one_at_the_same_address(
     assert views(post) == 2
 
 
+def test_below_a_script_name_a_cookie_that_came_back_is_the_visitors(
+    settings: Settings, post: Post
+) -> None:
+    settings.FORCE_SCRIPT_NAME = "/shop"
+    browser = factories.browser()
+    page = browser.get(f"/plain/{post.pk}/")
+    assert [*page.cookies] == ["anon_id_shop"]
+    assert tell(browser, token(page)).status_code == 200
+    assert views(post) == 1
+
+
+@pytest.mark.parametrize("cookies", ["{own}; {others}", "{others}; {own}"])
+def test_beside_another_sites_cookie_one_that_came_back_is_the_visitors(
+    post: Post, cookies: str
+) -> None:
+    browser = factories.browser()
+    page = browser.get(f"/plain/{post.pk}/")
+    own = browser.cookies.output(attrs=[], header="").strip()
+    browser.cookies.clear()
+    header = cookies.format(own=own, others="anon_id=of another site")
+    assert tell(browser, token(page), **OWN, Cookie=header).status_code == 200
+    assert views(post) == 1
+
+
 def test_eight_tabs_of_a_new_browser_are_one_visitor(post: Post) -> None:
     """Each tab was asked for before the first cookie came; the browser keeps the last one."""
     pages = [factories.browser().get(f"/read/{post.pk}/") for _ in range(8)]
