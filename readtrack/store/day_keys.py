@@ -23,7 +23,7 @@ from readtrack.store.scripts import Call
 CONFIRMED_FOR = 60.0
 
 # The keys of today and of the day before, by their names in Redis.
-_known: dict[str, bytes] = {}
+_known_keys: dict[str, bytes] = {}
 # When Redis confirmed today's key (seconds of the monotonic clock), by its name.
 _confirmed: dict[str, float] = {}
 
@@ -35,12 +35,12 @@ def resolve(visitor: Visitor, *, at: datetime) -> Visitor:
     """
     if visitor.kind != "hash":
         return visitor
-    today = _name(at)
-    if today in _known:
-        key = _known[today]
-        key_before = _known.get(_name(at - buckets.DAY), b"")
+    name_of_today = _key_name(at)
+    if name_of_today in _known_keys:
+        key = _known_keys[name_of_today]
+        key_before = _known_keys.get(_key_name(at - buckets.DAY), b"")
     else:
-        key, key_before = scripts.run(ask(at))
+        key, key_before = scripts.run(_keys_call(at))
     midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
     # The visitor's window may have begun before midnight, by the id of the day before.
     may_have_window_of_yesterday = at - midnight < timedelta(seconds=conf.WINDOW)
@@ -52,53 +52,53 @@ def resolve(visitor: Visitor, *, at: datetime) -> Visitor:
 
 def is_known(at: datetime) -> bool:
     """Returns True if `resolve` needs no round trip, because the process knows the day's key."""
-    return _name(at) in _known
+    return _key_name(at) in _known_keys
 
 
 def upkeep(at: datetime) -> list[Call[Any]]:
     """Returns the call that confirms the day's key, if that is due, for the round trip of a hit."""
-    confirmed = _confirmed.get(_name(at), 0)
+    confirmed = _confirmed.get(_key_name(at), 0)
     if time.monotonic() - confirmed < CONFIRMED_FOR:
         return []
-    return [replace(ask(at), absent=None)]
+    return [replace(_keys_call(at), absent=None)]
 
 
-def ask(at: datetime) -> Call[tuple[bytes, bytes]]:
+def _keys_call(at: datetime) -> Call[tuple[bytes, bytes]]:
     """Returns the call that reads the key of the day, and that of the day before, which is b"" if
     there is none.
 
     If the day has no key in Redis, it gets the one that this process remembers, or a new one.
     """
-    today = _name(at)
-    yesterday = _name(at - buckets.DAY)
-    proposal = _known.get(today) or secrets.token_bytes(32)
+    name_of_today = _key_name(at)
+    name_of_yesterday = _key_name(at - buckets.DAY)
+    proposal = _known_keys.get(name_of_today) or secrets.token_bytes(32)
 
     def decode(answer: tuple[bytes, bytes | None]) -> tuple[bytes, bytes]:
         """Returns the key of today and that of yesterday, and remembers them in this process."""
         key_of_today, stored_key_of_yesterday = answer
         # Redis may have lost a key of yesterday that this process still remembers.
-        key_of_yesterday = stored_key_of_yesterday or _known.get(yesterday, b"")
-        _known[today] = key_of_today
+        key_of_yesterday = stored_key_of_yesterday or _known_keys.get(name_of_yesterday, b"")
+        _known_keys[name_of_today] = key_of_today
         if key_of_yesterday:
-            _known[yesterday] = key_of_yesterday
+            _known_keys[name_of_yesterday] = key_of_yesterday
         _forget_past_days()
-        _confirmed[today] = time.monotonic()
+        _confirmed[name_of_today] = time.monotonic()
         return key_of_today, key_of_yesterday
 
-    return Call("day_key", [today, yesterday], (proposal, keys.day_key.ttl), decode)
+    return Call("day_key", [name_of_today, name_of_yesterday], (proposal, keys.day_key.ttl), decode)
 
 
 def _forget_past_days() -> None:
     """Forgets the keys of the days before yesterday, of all tenants."""
     yesterday = buckets.day_bucket(buckets.now() - buckets.DAY)
-    for name in list(_known):
+    for name in list(_known_keys):
         day = name[-len(yesterday) :]  # a name ends with its day, and days sort as text
         if day < yesterday:
-            _known.pop(name, None)
+            _known_keys.pop(name, None)
             _confirmed.pop(name, None)
 
 
-def _name(at: datetime) -> str:
+def _key_name(at: datetime) -> str:
     """Returns the name in Redis of the key of that day (UTC)."""
     return keys.day_key(keys.tags()[0], buckets.day_bucket(at))
 

@@ -394,7 +394,7 @@ def test_visitors_by_a_hash_of_the_day_do_not_wait_for_a_redis_that_hangs(
     Circuit.longest_pause = 60
     with create_server(("127.0.0.1", 0)) as listener:
         use_redis(settings, f"redis://127.0.0.1:{listener.getsockname()[1]}/0")
-        day_keys._known.clear()
+        day_keys._known_keys.clear()
 
         def look_at_a_page() -> float:
             post, began = factories.post(), monotonic()

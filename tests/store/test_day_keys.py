@@ -30,7 +30,7 @@ def hashed(settings: Settings) -> Iterator[None]:
 
 
 def be_another_process() -> None:
-    day_keys._known.clear()
+    day_keys._known_keys.clear()
     day_keys._confirmed.clear()
 
 
@@ -75,7 +75,7 @@ def test_a_process_forgets_past_days() -> None:
     for back in (5, 4, 3, 2, 1, 0):
         id_of(now - DAY * back)
     names = [keys.day_key(keys.tags()[0], buckets.day_bucket(now - DAY * back)) for back in (1, 0)]
-    assert sorted(day_keys._known) == names
+    assert sorted(day_keys._known_keys) == names
 
 
 def test_tenants_have_keys_of_their_own_that_the_process_remembers(
@@ -118,13 +118,13 @@ def test_a_key_that_redis_lost_comes_back_from_a_process_that_knows_it(
 
 def test_two_processes_that_saw_the_loss_agree_on_one_key_again(rf: Any, redis: Redis) -> None:
     now, before = buckets.now(), id_of(buckets.now())
-    first = dict(day_keys._known)
+    first = dict(day_keys._known_keys)
     redis.flushdb()
     be_another_process()
     second = id_of(now)
     assert second != before
     be_another_process()
-    day_keys._known.update(first)
+    day_keys._known_keys.update(first)
     visit(rf)
     assert id_of(now) == second
 
