@@ -20,47 +20,47 @@ class Block(NamedTuple):
 def paired(spots: Sequence[Spot]) -> set[int]:
     """Returns the indexes of the placeholders of each `if_unread` that has all three of them."""
     complete: set[int] = set()
-    begun: list[Block] = []
+    open_blocks: list[Block] = []
     for index, spot in enumerate(spots):
         kind = spot.placeholder.kind
         if kind == IF:
-            begun.append(Block(spot.placeholder.subject, [index]))
+            open_blocks.append(Block(spot.placeholder.subject, [index]))
         elif kind == ELSE:
-            _divide(begun, spot.placeholder.subject, index)
+            _add_else(open_blocks, spot.placeholder.subject, index)
         elif kind == END:
-            complete.update(_ended(begun, spot.placeholder.subject, index))
+            complete.update(_end(open_blocks, spot.placeholder.subject, index))
     return complete
 
 
-def _divide(begun: list[Block], subject: str, index: int) -> None:
+def _add_else(open_blocks: list[Block], subject: str, index: int) -> None:
     """Adds the placeholder between the two branches to its block."""
-    place = _innermost(begun, subject)
+    place = _place_of_innermost(open_blocks, subject)
     if place is None:
         return
-    del begun[place + 1 :]  # which have no end within this branch
-    if len(begun[place].indexes) == 1:
-        begun[place].indexes.append(index)
+    del open_blocks[place + 1 :]  # which have no end within this branch
+    if len(open_blocks[place].indexes) == 1:
+        open_blocks[place].indexes.append(index)
 
 
-def _ended(begun: list[Block], subject: str, index: int) -> list[int]:
+def _end(open_blocks: list[Block], subject: str, index: int) -> list[int]:
     """Removes the block that ends with the placeholder of that index.
 
     Returns the indexes of its placeholders; none unless it has all three, which the tag leaves.
     """
-    place = _innermost(begun, subject)
+    place = _place_of_innermost(open_blocks, subject)
     if place is None:
         return []
-    indexes = [*begun[place].indexes, index]
-    del begun[place:]  # with those in it, which have no end
+    indexes = [*open_blocks[place].indexes, index]
+    del open_blocks[place:]  # with those in it, which have no end
     if len(indexes) != 3:
         return []
     return indexes
 
 
-def _innermost(begun: list[Block], subject: str) -> int | None:
+def _place_of_innermost(open_blocks: list[Block], subject: str) -> int | None:
     """Returns the place of the subject's innermost block in the list; None without one."""
-    for place in reversed(range(len(begun))):
-        if begun[place].subject == subject:
+    for place in reversed(range(len(open_blocks))):
+        if open_blocks[place].subject == subject:
             return place
     return None
 

@@ -27,24 +27,24 @@ class Repacker:
         self._held: list[bytes] | None = []  # the chunks, as long as nothing of them is sent
         self._text = b""  # unpacked, and neither returned nor sent
         self._data = b""  # of the last chunk, and not unpacked
-        self.is_beyond = False  # the limits, or what gzip has made
+        self.is_beyond_limits = False  # also if the data are not those of gzip
         self._passes_chunks_on = False  # as they are, without unpacking them
 
     def unpacked(self, chunk: bytes) -> bytes:
         """Returns the text of the chunk that may be filled in; b"" beyond the limits."""
         self._data = chunk
-        if self.is_beyond:
+        if self.is_beyond_limits:
             return b""
         if self._held is not None:
             self._held.append(chunk)
-        while self._data and not self.is_beyond:
+        while self._data and not self.is_beyond_limits:
             self._text += self._next_text()
-        if self.is_beyond or self._has_to_wait():
+        if self.is_beyond_limits or self._has_to_wait():
             return b""
-        return self.waiting()
+        return self.take_waiting()
 
-    def waiting(self) -> bytes:
-        """Returns the text that waits."""
+    def take_waiting(self) -> bytes:
+        """Removes the text that waits, and returns it."""
         text = self._text
         self._text = b""
         return text
@@ -82,19 +82,19 @@ class Repacker:
             if not self._data:
                 return b""
             if self._members == packing.MOST_MEMBERS:
-                self.is_beyond = True
+                self.is_beyond_limits = True
                 return b""
             self._members += 1
             self._member = zlib.decompressobj(packing.GZIP)
         try:
             text = self._member.decompress(self._data, packing.LONGEST_TEXT + 1 - self._length)
         except zlib.error:  # these are no data of gzip
-            self.is_beyond = True
+            self.is_beyond_limits = True
             return b""
         self._data = self._member.unconsumed_tail or self._member.unused_data
         self._length += len(text)
         if self._length > packing.LONGEST_TEXT:
-            self.is_beyond = True
+            self.is_beyond_limits = True
             packing.warn_of_length()
         return text
 
@@ -107,7 +107,7 @@ class Repacker:
             return False
         held_bytes = sum(map(len, self._held))
         if held_bytes > packing.LONGEST_TEXT:  # a header without an end, say
-            self.is_beyond = True
+            self.is_beyond_limits = True
         return self._length > MOST_GROWTH * held_bytes
 
     def _rest_of_member(self, waiting: bytes) -> Iterator[bytes]:
@@ -116,7 +116,7 @@ class Repacker:
         The beginning of the member was packed anew. Gzip's data refer to what is before them, so
         the rest of the member has to be packed anew, too.
         """
-        text = waiting + self.waiting()
+        text = waiting + self.take_waiting()
         if text:
             yield self.packed(text)
         data = self._data

@@ -138,7 +138,7 @@ class Stream:
 
     def _untouched(self) -> Iterator[bytes]:
         """Yields what is sent as it is of a packed stream that is too long to be filled in."""
-        if self._repacker and self._repacker.is_beyond:
+        if self._repacker and self._repacker.is_beyond_limits:
             waiting = self._waiting
             self._waiting = b""
             yield from self._repacker.untouched(waiting)
@@ -147,7 +147,7 @@ class Stream:
         """Returns the content that still waits at the end."""
         if self._repacker is None:
             return self._waiting
-        return self._waiting + self._repacker.waiting()
+        return self._waiting + self._repacker.take_waiting()
 
     def _last(self, chunk: bytes) -> Iterator[bytes]:
         """Yields what is left at the end."""
