@@ -51,13 +51,13 @@ class PageQuestion:
         # SQL is read before Redis. In the other order, a total could be settled in between, and
         # SQL's count would be added to it a second time.
         self._stored = _stored_views(counts)
-        self._totals = [counters.totals(portion) for portion in scripts.parted(self._stored)]
-        self._unread: list[scripts.Call[dict[str, int]]] = []
+        self._total_calls = [counters.totals(portion) for portion in scripts.parted(self._stored)]
+        self._unread_calls: list[scripts.Call[dict[str, int]]] = []
         if reader is not None:
-            self._unread = read_state.unread_calls(reader, dots)
-        self._published: list[scripts.Call[dict[str, int]]] | None = None  # None: not asked for
+            self._unread_calls = read_state.unread_calls(reader, dots)
+        self._published_calls: list[scripts.Call[dict[str, int]]] | None = None  # not asked for
         if has_times and reader is not None:
-            self._published = read_state.last_published(dots)
+            self._published_calls = read_state.last_published(dots)
 
     @property
     def calls(self) -> list[scripts.Call[Any]]:
@@ -65,7 +65,7 @@ class PageQuestion:
         # The times are read before the dots. What is published in between is in the dots already
         # and newer than the times, so the page's script asks for it once too often. In the other
         # order it would miss it.
-        return [*self._totals, *(self._published or ()), *self._unread]
+        return [*self._total_calls, *(self._published_calls or ()), *self._unread_calls]
 
     def ask(self, *extra_calls: scripts.Call[Any]) -> None:
         """Runs the calls and the extra calls in one round trip. Does not raise if Redis fails."""
@@ -73,9 +73,9 @@ class PageQuestion:
         if calls:
             fail_open(scripts.run_all, [], *calls)
         # A Redis that has not begun answers with no dots at all, as at the first page of a site.
-        has_begun = all(call.result for call in self._unread if call.has_result)
+        has_begun = all(call.result for call in self._unread_calls if call.has_result)
         if not has_begun and read_states.begin_new_site():
-            fail_open(scripts.run_all, [], *self._unread)
+            fail_open(scripts.run_all, [], *self._unread_calls)
 
     def state(self) -> PageState:
         """Returns what Redis answered. While Redis is down it has SQL's counts, and no read state.
@@ -83,11 +83,11 @@ class PageQuestion:
         It has no results of extra calls, which a caller reads from the calls. Makes another query
         if a total is unsettled.
         """
-        views = _merged_views(self._stored, _joined(self._totals))
+        views = _merged_views(self._stored, _joined(self._total_calls))
         published = None
-        if self._published is not None:
-            published = _joined(self._published)
-        return PageState(views, _highest(self._unread), [], published)
+        if self._published_calls is not None:
+            published = _joined(self._published_calls)
+        return PageState(views, _highest(self._unread_calls), [], published)
 
 
 def page_state(
