@@ -64,7 +64,7 @@ def by_django_redis(cache: BaseCache, configured: Mapping[str, Any]) -> Any:
     return RedisCache(list(entry.urls), {"OPTIONS": dict(entry.options)})
 
 
-def shared_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+def options_of_redis_py(options: Mapping[str, Any] | None) -> dict[str, Any]:
     """Returns those options of another library's connections that redis-py takes, too."""
     if not options:
         return {}
@@ -116,7 +116,7 @@ def _of_django_valkey(cache: Any, configured: Mapping[str, Any]) -> Entry:
     options = factory.options
     if "Cluster" in factory_class.__name__:
         return _cluster(urls, options.get("BASE_CLIENT_KWARGS"))
-    pool_options = shared_options(options.get("CONNECTION_POOL_KWARGS"))
+    pool_options = options_of_redis_py(options.get("CONNECTION_POOL_KWARGS"))
     if options.get("PASSWORD"):
         pool_options.setdefault("password", options["PASSWORD"])
     if "Sentinel" in factory_class.__name__:
@@ -144,7 +144,7 @@ def _of_django_cachex(cache: BaseCache, configured: Mapping[str, Any]) -> Entry:
     options = configured.get("OPTIONS", NO_OPTIONS)
     if "ClusterCache" in all_names:
         return _cluster(urls, options)
-    pool_options = shared_options(options)
+    pool_options = options_of_redis_py(options)
     if "SentinelCache" in all_names:
         sentinels = options.get("sentinels") or ()
         return _sentinel(urls, pool_options, sentinels, options.get("sentinel_kwargs"))
@@ -176,7 +176,7 @@ def _sentinel(
             "CONNECTION_FACTORY": "django_redis.pool.SentinelConnectionFactory",
             "CONNECTION_POOL_KWARGS": pool_options,
             "SENTINELS": sentinels,
-            "SENTINEL_KWARGS": shared_options(sentinel_options),
+            "SENTINEL_KWARGS": options_of_redis_py(sentinel_options),
         },
     )
 
@@ -188,7 +188,7 @@ def _cluster(urls: Sequence[str], client_options: Mapping[str, Any] | None) -> E
     factory = parts.division().factory
     if not factory:
         raise UnusableError(NO_CLUSTER)
-    options = shared_options(client_options)
+    options = options_of_redis_py(client_options)
     if options.pop("ssl", False):  # of a cluster's client; a pool knows TLS by its URL
         urls = [re.sub("^redis:", "rediss:", url) for url in urls]
     return Entry(urls, {"CONNECTION_FACTORY": factory, "CONNECTION_POOL_KWARGS": options})

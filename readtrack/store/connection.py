@@ -27,7 +27,7 @@ from readtrack import parts
 from readtrack.conf import conf
 from readtrack.shipped import CLUSTER_FACTORY, NO_CLUSTER
 from readtrack.store.caches import UnusableError as UnusableError
-from readtrack.store.caches import by_django_redis, shared_options
+from readtrack.store.caches import by_django_redis, options_of_redis_py
 from readtrack.store.circuit import circuit, kernel_limit, send_within_page, within_page
 from readtrack.store.pools import close_idle
 from readtrack.store.servers import ServersFactory, SeveralServers
@@ -229,7 +229,7 @@ def _several_like(client: Any, timeout: float) -> SeveralServers:
     if not factory_path:
         raise UnusableError(NO_CLUSTER)
     options = client.nodes_manager.connection_kwargs
-    kept_options = shared_options(options)
+    kept_options = options_of_redis_py(options)
     has_tls = kept_options.pop("ssl", False)
     class_name = getattr(options.get("connection_class"), "__name__", "")
     scheme = "redis"
