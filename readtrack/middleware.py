@@ -487,7 +487,7 @@ def _is_seen(request: HttpRequest, page: ShownPage, identity: Identity) -> bool:
 
 
 def record(hit: Hit, *extra_calls: Call[Any]) -> Outcome | None:
-    """Records the hit, and runs the extra calls in the same round trip.
+    """Records the hit, with all ids of its visitor, and runs the extra calls in that round trip.
 
     Returns None if Redis fails.
     """

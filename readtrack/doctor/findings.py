@@ -322,7 +322,7 @@ def of_shortage(shortage: Shortage) -> list[Finding]:
 
 
 def of_addresses(addresses: Addresses) -> list[Finding]:
-    """Judges whether new visitors share the address of a proxy."""
+    """Judges by what web processes noticed whether new visitors share the address of a proxy."""
     if not addresses.notices:
         return [_ok("No sign in the last 24 hours that new visitors share a proxy's address.")]
     return [

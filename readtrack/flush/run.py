@@ -180,7 +180,7 @@ def _insert(record: FlushRun) -> bool:
 
 
 def _update(record: FlushRun) -> bool:
-    """Updates the row of the record. Returns False if it is gone."""
+    """Updates the row of the record. Returns False if it is gone, or is another flush's."""
     fields = [field.attname for field in record._meta.concrete_fields if not field.primary_key]
     row_of_record = databases.rows(FlushRun).filter(pk=record.pk, started=record.started)
     changed_rows = row_of_record.update(**{name: getattr(record, name) for name in fields})
@@ -558,10 +558,10 @@ def _known_in_sql(
 
 
 def _purge(tags: Sequence[str], *, since: int) -> None:
-    """Removes counts from Redis that are older than a reset, or of a row that was deleted, if that
-    came after `since` (µs).
+    """Removes counts from Redis that are older than the last reset or deletion of their subject, if
+    that came after `since` (µs).
 
-    A Redis that was gone then, or was restored from an older snapshot, may have them.
+    A Redis that was gone at that time, or was restored from an older snapshot, may have them.
     """
     # The latest of a subject comes last.
     resets_since = databases.rows(Reset).filter(redis_time__gt=since).order_by("redis_time")

@@ -27,7 +27,7 @@ from readtrack import layouts
 from readtrack.conf import cached_setting, conf, register_at_fork, says_true
 from readtrack.hits import addresses, bots, readers
 
-LOADER = "django.contrib.auth.middleware"  # the module that loads the users of Django
+DJANGO_LOADER = "django.contrib.auth.middleware"  # the module that loads the users of Django
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
 AT_ONCE = 24  # new cookies that are made together
 RANDOM = 22  # random characters in a cookie
@@ -84,7 +84,7 @@ class Visitor(NamedTuple):
 def signed_in(request: HttpRequest) -> Any | None:
     """Returns the signed-in user, or None."""
     user = getattr(request, "user", None)
-    if _loader_of(user) == LOADER:
+    if _loader_of(user) == DJANGO_LOADER:
         # The view has not looked at the user, and has not logged anybody in or out. In an empty
         # session nobody is signed in. To load the user would then add `Vary: Cookie` to the page.
         loaded = getattr(request, "_acached_user", None)
@@ -102,7 +102,7 @@ def is_nobody(request: HttpRequest) -> bool:
     user = getattr(request, "user", None)
     if user is None:
         return True
-    if _loader_of(user) != LOADER or _has_session(request):
+    if _loader_of(user) != DJANGO_LOADER or _has_session(request):
         return False
     return not getattr(request, "_acached_user", None)
 
@@ -110,13 +110,13 @@ def is_nobody(request: HttpRequest) -> bool:
 async def asigned_in(request: HttpRequest) -> Any | None:
     """Returns the signed-in user, or None, like `signed_in`, but awaits the query that loads it.
 
-    Only Django's own middleware has a user that can be awaited. Any other lazy user is loaded in a
-    thread.
+    Only Django's own middleware has a user that can be awaited: `signed_in` finds it loaded then.
+    Any other lazy user is loaded in a thread.
     """
     loader = _loader_of(getattr(request, "user", None))
-    if loader not in {None, LOADER}:
+    if loader not in {None, DJANGO_LOADER}:
         return await sync_to_async(signed_in)(request)
-    if loader == LOADER and _has_session(request):
+    if loader == DJANGO_LOADER and _has_session(request):
         await request.auser()
     return signed_in(request)
 

@@ -43,7 +43,7 @@ def store(new_copies: Sequence[Copy]) -> list[Copy]:
 
 
 def _store(new_copies: Sequence[Copy]) -> list[Copy]:
-    """Stores copies, as `store` does, in one transaction."""
+    """Stores copies of read state in one transaction. Returns those that are in SQL now."""
     copy_by_column = {subject_column(copy.subject): copy for copy in new_copies}
 
     def new_row(column: str) -> ReadState:

@@ -32,8 +32,8 @@ def every() -> Tables:
 
 @cached_setting("INSTALLED_APPS")
 def columns_of(model: type[Model]) -> Columns:
-    """Returns the names of the model's fields. Raises TypeError if the subject is not a part of the
-    primary key, because a row with a new name would take the place of the old one.
+    """Returns the names of the model's fields, those of the primary key apart. Raises TypeError if
+    the subject is none of these, because a row with a new subject would overwrite the old row.
     """
     meta: Any = model._meta
     key_fields = [field.name for field in meta.pk_fields]

@@ -149,7 +149,7 @@ _has_tested = False  # stays True after the tests, because threads may still sen
 
 
 def test_prefix() -> str:
-    """Returns what begins the keys of tests; "" outside of tests.
+    """Returns what begins the keys of tests, during and after them; "" in a process without tests.
 
     It differs between test processes that run side by side.
     """
