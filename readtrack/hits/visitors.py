@@ -323,20 +323,20 @@ def _earlier_keys(purpose: str) -> list[blake2b]:
     secret_keys = list(settings.SECRET_KEY_FALLBACKS)
     if conf.SECRET:
         secret_keys.append(settings.SECRET_KEY)
-    return [_derived(key, purpose, 12) for key in secret_keys]
+    return [_derived(key, purpose, size=12) for key in secret_keys]
 
 
 # Many visitors have the same agent, so that its part of the hash is computed once.
 @cached_setting("SECRET_KEY", maxsize=1024)
 def _key(purpose: str, agent: str | None = None) -> blake2b:
     """Returns a keyed hash for that purpose that has already taken in the agent."""
-    key = _derived(conf.SECRET or settings.SECRET_KEY, purpose, 12)
+    key = _derived(conf.SECRET or settings.SECRET_KEY, purpose, size=12)
     if agent is not None:
         key.update(f"address:{agent}:".encode("utf-8", "replace"))
     return key
 
 
-def _derived(secret: str | bytes, purpose: str, size: int) -> blake2b:
+def _derived(secret: str | bytes, purpose: str, *, size: int) -> blake2b:
     """Returns a keyed hash for that purpose, of `size` bytes, that has not taken in any text.
 
     It is copied for each text, which takes less time than to begin a hash.
@@ -514,8 +514,8 @@ def _blank_cookie(is_secure: bool) -> tuple["Morsel[str]", str]:  # noqa: FBT001
 def _signing_keys() -> list[blake2b]:
     """Returns the key that signs cookies, followed by those of SECRET_KEY_FALLBACKS."""
     site_secret = force_bytes(conf.SECRET)
-    secret_keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    return [_derived(site_secret + force_bytes(key), layouts.COOKIE, 24) for key in secret_keys]
+    secret_keys = map(force_bytes, (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
+    return [_derived(site_secret + key, layouts.COOKIE, size=24) for key in secret_keys]
 
 
 def has_recent_cookie(request: HttpRequest) -> bool:
