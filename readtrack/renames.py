@@ -33,18 +33,18 @@ def rename_model(before: str, after: str, *, pks: Iterable[Any], using: str | No
     `pks` are the primary keys of its rows, `using` is the database of its table.
     """
     _rename_model_in_sql(before, after, pks=pks)
-    _note(before, after, using=using)
+    _let_redis_follow(before, after, using=using)
 
 
 def rename_subject(before: str, after: str, *, using: str | None) -> None:
-    """Moves everything about the object `before` to the subject `after`."""
+    """Moves what is kept about the subject `before`, a row of the database `using`, to `after`."""
     sql_renaming.rename_subject(before, after)
     for part in parts.installed():
         part.rename(before, after)
     for alias in outboxes():
         rows = PendingPublication.objects.using(alias).filter(subject=before)
         rows.update(subject=after)
-    _note(before, after, using=using)
+    _let_redis_follow(before, after, using=using)
 
 
 def _rename_model_in_sql(before: str, after: str, *, pks: Iterable[Any]) -> None:
@@ -59,7 +59,7 @@ def _rename_model_in_sql(before: str, after: str, *, pks: Iterable[Any]) -> None
         rows.update(subject=Concat(Value(after), Substr("subject", len(before) + 1)))
 
 
-def _note(before: str, after: str, *, using: str | None) -> None:
+def _let_redis_follow(before: str, after: str, *, using: str | None) -> None:
     """Lets Redis follow once the transaction is committed."""
     databases.rows(Rename).create(before=before, after=after)
     transaction.on_commit(_follow_now, using=using, robust=True)
