@@ -77,12 +77,12 @@ def _row(copy: Copy) -> ReadState:
 
 
 def _joined(row: ReadState, copy: Copy) -> Copy:
-    """Returns the copy, joined with the row if that is of the same publication."""
+    """Returns the copy as SQL stores it: joined with the row if that is of the same publication."""
     stored = _copy(row)
     copy = copy._replace(changed="")
     is_of_same_publication = stored.published == copy.published
-    has_same_numbers = stored.family == copy.family and row.tag == keys.tag(copy.subject)
-    if not (is_of_same_publication and has_same_numbers) or stored.state == copy.state:
+    numbers_readers_alike = stored.family == copy.family and row.tag == keys.tag(copy.subject)
+    if not (is_of_same_publication and numbers_readers_alike) or stored.state == copy.state:
         return copy
     form = read_state.form_of(copy.subject)
     return copy._replace(state=form.joined(stored.state, copy.state))
