@@ -193,10 +193,10 @@ def collect(request: TrackedRequest, response: HttpResponseBase) -> ShownPage | 
     context = getattr(response, "context_data", None)
     if context:
         recorder.see(context)
-    has_only_activity = content is None and not explains_pages()
-    if has_only_activity and not recorder.has_anything:
+    stays_as_it_is = content is None and not explains_pages()
+    if stays_as_it_is and not recorder.has_anything:
         return None
-    if has_only_activity and _skips_robot(request, response):
+    if stays_as_it_is and _skips_robot(request, response):
         return None
     page = _shown_by(recorder, content)
     reporting = parts.reporting()
