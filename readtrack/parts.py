@@ -251,8 +251,8 @@ class PartConfig(AppConfig):
         return None
 
     def calls_of_hits(self) -> CallsOf | None:
-        """Returns the function that names the calls which the round trip of a hit also runs; None
-        if there are none.
+        """Returns the function that takes a hit and returns the calls which its round trip also
+        runs; None if there are none.
 
         The calls run behind those that count the hit, so that a page pays no further round trip.
         They may run twice. Each has a value for `absent`, or else a silent server of a cluster

@@ -111,8 +111,8 @@ def store(tags: Sequence[str], sent: Mapping[str, Sequence[Pending]], *, is_full
     their categories. Those that it has lost since are sent again. Without `is_full`, large states
     are left to the next full flush. Raises redis.RedisError or django.db.Error.
     """
-    # Before a move, processes of the other number of partitions publish where this one does not
-    # look, so that nothing can be told to be lost.
+    # Before keys move to another number of partitions, processes with that number publish where
+    # this one does not look. So what it does not find may not be lost.
     if not parts.division().is_earlier:
         sent = _send_lost_again(sent)
     most_bytes = MOST_BYTES_EACH_TIME

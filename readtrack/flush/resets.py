@@ -220,7 +220,7 @@ def _live_counts_of_resets(subjects: Sequence[str]) -> dict[str, RowCounts]:
 
 def _delete_stale_archive(subject: str) -> None:
     """Deletes the archived row that a flush which began before the reset of the subject may have
-    written after it. The row stays if the reset is no longer noted, as in `_lower`.
+    written after it. Without the reset's note another flush has done it, and the row may be newer.
     """
     if subject in scripts.run(resetting.noted([subject]), patient=True):
         archive.delete_rows([subject])

@@ -34,7 +34,7 @@ def html_of(content: Placeholder | str | None, context: Any) -> SafeString:
     recorder = recorder_of(request)
     if recorder is None:
         html = outside_coroutine(partial(_filled_now, str(content), context))
-        return SafeString(html)  # rendered by tags
+        return SafeString(html)  # which tags have escaped
     recorder.has_placeholders = True
     if isinstance(content, Placeholder):
         if content.kind in OF_COUNTS and explains_pages() and "forloop" not in context:
@@ -42,7 +42,7 @@ def html_of(content: Placeholder | str | None, context: Any) -> SafeString:
         language = _own_language(request, recorder)
         if language:
             content = content._replace(language=language)
-    # Signed placeholders, or rendered by tags. `mark_safe` takes as long as the placeholder itself.
+    # Signed, or escaped by tags. `mark_safe` takes as long as the placeholder itself.
     return SafeString(str(content))
 
 

@@ -38,7 +38,7 @@ def newcomers_of(*, has_new_cookie: bool) -> int:
 
 
 def teller_of(*, is_report: bool, has_stand_in: bool) -> int:
-    """Returns who tells of a view, as a number of lua/common.lua."""
+    """Returns who tells of a view, a number of lua/common.lua. Only a report has a stand-in."""
     if is_report:
         reporting = parts.reporting()
         if reporting and not reporting.counts_views():

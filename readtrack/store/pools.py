@@ -41,10 +41,10 @@ class Connections:
     """
 
     def __init__(self, pool: Any, *, patience: float) -> None:
-        """Takes the pool, and how many seconds a caller waits at most; a page for less."""
+        """Takes the pool. A caller waits `patience` seconds for a connection; a page less."""
         self.pool = pool
-        # Scripts keep a tenth of the connections. A pool by Sentinel must have all of them back, so
-        # that it can close those to an earlier primary.
+        # Scripts keep a tenth of the connections. A pool by Sentinel gets all of them back, so that
+        # it can close those to an earlier primary.
         self.most_idle = 0
         if type(pool) is ConnectionPool:
             self.most_idle = pool.max_connections // 10

@@ -385,7 +385,7 @@ def _renamed_entries(
 
 
 def _renamed_members(names: Sequence[str], rename: Rename) -> list[Call[Any]]:
-    """Returns the calls that rename the subjects in these sorted sets."""
+    """Returns the calls that rename subjects in these sets, or move them to another partition's."""
     calls: list[Call[Any]] = []
     entry_calls = [_entries(name, rename) for name in names]
     entries_of_sets = scripts.run_all(*entry_calls, patient=True)
@@ -400,7 +400,7 @@ def _renamed_members(names: Sequence[str], rename: Rename) -> list[Call[Any]]:
                 calls.append(Call("ZINCRBY", [new_name], (score, new_subject)))
             else:
                 calls.append(Call("ZADD", [new_name], ("GT", score, new_subject)))
-            if row.ttl and row is not keys.reset:
+            if row.ttl and row is not keys.reset:  # whose members flushes delete
                 calls.append(Call("EXPIRE", [new_name], (row.ttl,)))
             calls.append(Call("ZREM", [name], (subject,)))
     return calls

@@ -24,7 +24,7 @@ def purge(subjects: Sequence[str], times: Mapping[str, int]) -> Call[int]:
     resets, or of deleted rows.
 
     `times` has the time of the reset or the deletion (µs) by subject. The result is the number of
-    those that Redis did not know.
+    subjects whose reset or deletion Redis did not know.
     """
     shared = [keys.unsettled, keys.reset, keys.purged, keys.flush_last, keys.flush_full]
     rows = {subject: {"time": times[subject]} for subject in subjects}

@@ -41,7 +41,7 @@ class SkipBuffer:
 
     def clear(self) -> None:
         """Forgets all skips."""
-        self._lock = Lock()
+        self._lock = Lock()  # in a forked process the old one may be locked for good
         # Numbers by key, which has the hour, and field: a reason, a robot's name, or a notice.
         self.skips = Counter[tuple[str, str]]()
         # The `perf_counter` from which to send again: INTERVAL after the last sending.

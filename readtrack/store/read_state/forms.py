@@ -107,7 +107,7 @@ class Form:
         return (highest + 1) * self.bits // 8 + 1
 
     def unread_calls(self, reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
-        """Returns calls like `unread` for categories of any partition.
+        """Returns calls that read, as `unread` does, of categories of any partition.
 
         If several calls have a number for a category, the highest one is right.
         """
@@ -116,7 +116,7 @@ class Form:
     def mark_calls(
         self, reader: Reader, subjects: Sequence[str], *, page: PageTime, absent: Any = ...
     ) -> list[Call[tuple[str, ...]]]:
-        """Returns calls like `mark` for categories of any partition."""
+        """Returns calls that mark categories of any partition read, as `mark` does."""
         return [
             self.mark(reader, portion, page=page, absent=absent)
             for portion in scripts.parted(subjects)
