@@ -15,7 +15,15 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from readtrack import buckets
 from readtrack.dashboard.navigation import Choice, begins_before_skips
-from readtrack.dashboard.panels import HIDDEN, File, PageRow, details_texts, link_of, row_of
+from readtrack.dashboard.panels import (
+    HIDDEN,
+    File,
+    PageRow,
+    details_texts,
+    link_of,
+    row_of,
+    shown_columns,
+)
 from readtrack.numbers import tables
 from readtrack.numbers.causes import causes_of
 from readtrack.numbers.comparison import part_compared
@@ -98,7 +106,7 @@ def panel_of(
     """
     picked = pick(table, columns)
     shown = picked.rows[:limit]
-    rows = [row_of(picked, row, scope, site=site, hidden=HIDDEN) for row in shown]
+    rows = [row_of(picked, row, scope, site=site) for row in shown]
     _set_bars(picked, rows)
     more = None
     if tab and len(table.rows) > limit:
@@ -108,7 +116,7 @@ def panel_of(
     fields: dict[str, Any] = {
         "name": table.name,
         "title": table.title,
-        "columns": [column for column in picked.columns if column.name not in HIDDEN],
+        "columns": shown_columns(picked),
         "rows": rows,
         "empty": table.empty,
         "more": more,

@@ -17,8 +17,8 @@ from readtrack.numerals import multiple
 from readtrack.texts import address_of
 
 FILES = ("csv", "json")  # formats of exports
-#: Columns that are not shown beside other panels: the number before, without which nobody knows
-#: that a change is "new". Files have it.
+#: Columns that no page shows: the number before, without which nobody knows that a change is "new".
+#: Beside a number that has today in it, too, it would contradict the change. Files have it.
 HIDDEN = ("before",)
 SCALE = 3  # the gauge goes from 2 ** -3 to 2 ** 3 times the usual
 
@@ -88,19 +88,17 @@ def gauge_of(times: float | None) -> Gauge | None:
     )
 
 
-def row_of(
-    table: tables.Table,
-    row: tables.Row,
-    scope: Scope,
-    *,
-    site: str | None,
-    hidden: Sequence[str] = (),
-) -> PageRow:
-    """Returns a row of a table for the template, without the columns with `hidden` names."""
+def shown_columns(table: tables.Table) -> list[tables.Column]:
+    """Returns the columns of a table that pages show."""
+    return [column for column in table.columns if column.name not in HIDDEN]
+
+
+def row_of(table: tables.Table, row: tables.Row, scope: Scope, *, site: str | None) -> PageRow:
+    """Returns a row of a table for the template, without the HIDDEN columns."""
     texts = tables.texts_of_row(row, table.columns)
     cells: list[dict[str, Any]] = []
     for column, text, value in zip(table.columns, texts, row.values, strict=True):
-        if column.name in hidden:
+        if column.name in HIDDEN:
             continue
         cell: dict[str, Any] = {"column": column, "text": text}
         if column.value_kind == "times":
@@ -118,15 +116,13 @@ def table_context(table: tables.Table, scope: Scope, *, site: str | None) -> dic
     rows = []
     shown_rows = table.rows[: table.row_limit]
     bars = _bars(table, shown_rows)
-    hidden = HIDDEN if "object" in scope.chosen else ()
-    columns = [column for column in table.columns if column.name not in hidden]
     for row, bar in zip(shown_rows, bars, strict=True):
-        page_row = row_of(table, row, scope, site=site, hidden=hidden)
+        page_row = row_of(table, row, scope, site=site)
         page_row.head["bar"] = bar
         if page_row.link and table.name == "grew-most":  # in others it is two clicks away already
             page_row.head.update(_sources_file(row.values[0], scope, site=site))
         rows.append(page_row)
-    return {"table": table, "columns": columns, "rows": rows}
+    return {"table": table, "columns": shown_columns(table), "rows": rows}
 
 
 def _bars(table: tables.Table, rows: Sequence[tables.Row]) -> list[int]:

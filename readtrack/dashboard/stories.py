@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 
 from readtrack.dashboard.navigation import Choice
 from readtrack.dashboard.overview import COLUMNS_OF_STORIES, file_of, pick
-from readtrack.dashboard.panels import HIDDEN, File, PageRow, row_of
+from readtrack.dashboard.panels import File, PageRow, row_of, shown_columns
 from readtrack.numbers import tables
 from readtrack.numbers.counted import counts_days
 from readtrack.numbers.data import ScopeData
@@ -105,10 +105,8 @@ def stories_of(data: ScopeData, asked: Asked, *, site: str | None) -> Stories:
     if asked.search:
         empty = _("No story of the period has these words in its title.")
     return Stories(
-        headings=[
-            _heading(column, scope, asked) for column in table.columns if column.name not in HIDDEN
-        ],
-        rows=[row_of(table, row, scope, site=site, hidden=HIDDEN) for row in shown],
+        headings=[_heading(column, scope, asked) for column in shown_columns(table)],
+        rows=[row_of(table, row, scope, site=site) for row in shown],
         caption=_caption(full, found, asked),
         empty=empty,
         more=_more(scope, asked, left=len(found) - len(shown)),
@@ -140,10 +138,8 @@ def first_stories(table: tables.Table, data: ScopeData, *, site: str | None) -> 
         more = Choice(_("More stories"), address, is_chosen=False)
     rows = picked.rows[: tables.ROWS_ON_PAGE]
     return Stories(
-        headings=[
-            _heading(column, scope, asked) for column in picked.columns if column.name not in HIDDEN
-        ],
-        rows=[row_of(picked, row, scope, site=site, hidden=HIDDEN) for row in rows],
+        headings=[_heading(column, scope, asked) for column in shown_columns(picked)],
+        rows=[row_of(picked, row, scope, site=site) for row in rows],
         caption=table.caption,
         empty=table.empty,
         more=more,

@@ -360,6 +360,15 @@ def test_a_list_says_what_its_changes_compare(
     assert rule in page.text
 
 
+@pytest.mark.parametrize("tab", LISTS_WITH_CHANGES)
+def test_no_list_has_the_number_before_which_is_of_other_days_than_the_number_beside_it(
+    tab: str, admin_client: Client, viewed: Views
+) -> None:
+    page = opened(admin_client, period="7", tab=tab)
+    assert ">Change" in page.text
+    assert ">Before<" not in page.text  # before: 110 | 100 | +1%, as today is in the first alone
+
+
 def test_a_list_of_all_time_names_no_days(admin_client: Client, viewed: Views) -> None:
     page = opened(admin_client, period="all", tab="groups")
     assert (page.context["period"], page.context["span"]) == ("All time", "")  # before: today

@@ -77,7 +77,7 @@ def table(context: Any, name: str) -> Any:
 def column(context: Any, name: str) -> dict[str, str]:
     """Returns the texts of the column "× usual" by title of the object."""
     one = table(context, name)
-    index = [column.name for column in one["table"].columns].index("usual") - 1
+    index = [column.name for column in one["columns"]].index("usual") - 1
     objects = [row.values[0] for row in one["table"].rows]
     texts = [row.cells[index]["text"] for row in one["rows"]]
     return dict(zip((obj.title for obj in objects), texts, strict=False))
