@@ -5,28 +5,11 @@ the flush carries the counts into the site's own table. The folder names are the
 writes, `reports` reads, `flush` moves Redis to SQL, and only `store` names Redis.
 """
 
+from readtrack.shipped import PARTS
+
 __version__ = "0.1.0"
 
 # `INSTALLED_APPS += readtrack.EVERYTHING` is the core with all its parts, except
 # `readtrack.contrib`, which is for sites that have another package. The dashboard needs the extra
 # `dashboard`.
-EVERYTHING = [
-    "readtrack",
-    "readtrack.audience",
-    "readtrack.front_end",
-    "readtrack.networks",
-    "readtrack.numbers",
-    "readtrack.script",
-    "readtrack.threads",
-    "readtrack.dashboard",
-    "readtrack.digest",
-    "readtrack.api",
-    "readtrack.alerts",
-    "readtrack.metrics",
-    "readtrack.imports",
-    "readtrack.buffer",
-    "readtrack.cluster",
-    "readtrack.tenants",
-    "readtrack.live",
-    "readtrack.recent",
-]
+EVERYTHING = ["readtrack", *PARTS]
