@@ -179,20 +179,11 @@ class ReadStateCopies:
 
 
 @dataclass(frozen=True, slots=True)
-class Lock:
-    """A session of the database that has locked rows for a long time."""
-
-    session: int  # its id
-    age: timedelta
-    statement: str  # its last statement
-
-
-@dataclass(frozen=True, slots=True)
 class Locks:
     """Rows that the last good flush found locked, and the oldest lock now, if there is one."""
 
     rows: int
-    oldest: Lock | None
+    oldest: databases.OldestLock | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,7 +416,7 @@ def locks() -> Locks:
     for model in tracked_models():
         row = databases.oldest_lock(model)
         if row is not None:
-            oldest_locks.append(Lock(*row))
+            oldest_locks.append(row)
     oldest = max(oldest_locks, key=lambda lock: lock.age, default=None)
     return Locks(good_run.locked, oldest)
 

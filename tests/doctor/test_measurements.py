@@ -10,6 +10,7 @@ from redis import Redis
 from readtrack import buckets
 from readtrack.doctor import findings, measurements
 from readtrack.models import PendingPublication
+from readtrack.sql.databases import OldestLock
 from readtrack.store import counters, keys, skips
 from tests.conftest import Start
 from tests.doctor.conftest import SECOND, run
@@ -95,7 +96,7 @@ def test_totals_of_models_that_are_no_more_are_found(redis: Redis) -> None:
         (findings.of_locks, measurements.Locks(3, oldest=None), "ok"),
         (
             findings.of_locks,
-            measurements.Locks(3, measurements.Lock(7, timedelta(hours=2), "SELECT 1")),
+            measurements.Locks(3, OldestLock(7, timedelta(hours=2), "SELECT 1")),
             "warning",
         ),
         (findings.of_drift, measurements.Drift(5, ["site.post:1"]), "warning"),
@@ -111,7 +112,7 @@ def test_a_value_is_judged_without_a_server(
 
 
 def test_a_long_statement_is_cut_in_the_message_alone() -> None:
-    lock = measurements.Lock(7, timedelta(hours=2), "x" * 500)
+    lock = OldestLock(7, timedelta(hours=2), "x" * 500)
     [finding] = findings.of_locks(measurements.Locks(1, lock))
     assert finding.message.endswith("open for 2 h, last statement: " + "x" * 200)
 
