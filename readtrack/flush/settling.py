@@ -1,7 +1,7 @@
 """Settling: a counter that began anew in Redis gets the count that SQL stores, once."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -120,37 +120,29 @@ def stored_counters(counter_names: Sequence[str], faults: Faults) -> dict[str, S
     for model, subjects_by_pk in subjects_by_model(totals).items():
         read = partial(_read_totals, model, subjects_by_pk, stored)
         unread = faults.store([*subjects_by_pk.values()], read)
-        unread |= _hidden(model, subjects_by_pk, stored, faults, without=unread)
+        not_found = [
+            subject
+            for subject in subjects_by_pk.values()
+            if stored[subject] is NOTHING and subject not in unread
+        ]
+        # The count of a hidden row is not known, so to settle it would lose that.
+        unread |= hidden(model, not_found, faults)
         for subject in unread:
             del stored[subject]
     return stored
 
 
-def _hidden(
-    model: type[Model],
-    rows: Mapping[Any, str],
-    stored: Mapping[str, Stored],
-    faults: Faults,
-    *,
-    without: Container[str],
-) -> set[str]:
-    """Returns those subjects for which nothing was read, if the database may only hide their rows;
-    but none of those in `without`, which could not be read.
-
-    Their count in SQL is not known, so to settle them would lose it.
+def hidden(model: type[Model], subjects: Collection[str], faults: Faults) -> set[str]:
+    """Returns those of the subjects that look deleted or locked because a policy of the database
+    hides their rows, or keeps the flush from changing them.
     """
-    not_found = [
-        subject
-        for subject in rows.values()
-        if stored[subject] is NOTHING and subject not in without
-    ]
-    if not not_found:
+    if not subjects:
         return set()
     refusal = row_security.refusal(model)
     if refusal is None:
         return set()
-    faults.refuse(not_found, refusal)
-    return set(not_found)
+    faults.refuse([*subjects], refusal)
+    return set(subjects)
 
 
 def _read_totals(

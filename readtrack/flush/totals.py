@@ -1,15 +1,15 @@
 """Writing settled totals to SQL, and lifting totals in Redis of which SQL holds more."""
 
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from django.db.models import Model
 
-from readtrack import buckets, row_security
+from readtrack import buckets
 from readtrack.conf import logger
 from readtrack.flush.archiving import archive_changed
-from readtrack.flush.settling import settle, stored_counters
+from readtrack.flush.settling import hidden, settle, stored_counters
 from readtrack.flush.steps import Steps
 from readtrack.models import Archive, FlushRun
 from readtrack.sql import absent, archive, databases, epochs, raising, row_counts
@@ -100,10 +100,10 @@ def _write_portion(
     missing = set(portion.subjects(written.missing))
     ahead = set(portion.subjects(written.ahead))
     locked = set(portion.subjects(written.locked))
-    hidden = _hidden(portion.model, missing | locked, faults)
-    failed |= hidden
-    missing -= hidden
-    locked -= hidden
+    hidden_subjects = hidden(portion.model, missing | locked, faults)
+    failed |= hidden_subjects
+    missing -= hidden_subjects
+    locked -= hidden_subjects
     record.written += len(written.raised)
     record.lifted += _lift([*ahead], faults)
     not_stored = failed | missing
@@ -116,19 +116,6 @@ def _write_portion(
         record.locked += len(locked)
         counters.mark_changed(locked)  # so that the next flush of what changed tries them again
     return failed | missing | ahead | locked
-
-
-def _hidden(model: type[Model], subjects: Collection[str], faults: Faults) -> set[str]:
-    """Returns those of the subjects that look deleted or locked because a policy of the database
-    hides their rows, or keeps the flush from changing them.
-    """
-    if not subjects:
-        return set()
-    refusal = row_security.refusal(model)
-    if refusal is None:
-        return set()
-    faults.refuse([*subjects], refusal)
-    return set(subjects)
 
 
 def _archive(
