@@ -64,7 +64,7 @@ from readtrack.numbers.sql.memberships import Group
 from readtrack.numbers.sql.usual import Band
 from readtrack.numbers.usual import UsualQuestion
 from readtrack.numbers.usual_now import LEAST_TIME, MINUTES, Story
-from readtrack.reports.page_state import page_state
+from readtrack.reports.page_state import PageQuestion
 from readtrack.sql import read_states, row_counts, runs
 from readtrack.store import counters, keys, read_state, scripts, skips, trending, uniques
 from readtrack.store.circuit import fail_open
@@ -921,10 +921,11 @@ def _live_counts(
         if subject in rows:
             stored[subject] = rows[subject].views
     hash_calls = live_counters.hashes(objects.first, hash_kinds) if hash_kinds else []
-    state = page_state(counts=stored, extra_calls=[*hash_calls, *other_calls])
+    question = PageQuestion(counts=stored)
+    question.ask(*hash_calls, *other_calls)
     # Without Redis there are no results.
     hash_results = [call.result for call in hash_calls if call.has_result]
-    return LiveCounts(stored, state.views, _hashes_with_counts(hash_results))
+    return LiveCounts(stored, question.state().views, _hashes_with_counts(hash_results))
 
 
 def _hashes_with_counts(

@@ -19,7 +19,7 @@ from readtrack.numbers.sql import period_gains, usual
 from readtrack.page.contents import keep_apart
 from readtrack.page.placeholders import PANEL, placeholders_in
 from readtrack.page.rendering import in_language
-from readtrack.reports.page_state import page_state
+from readtrack.reports.page_state import PageQuestion
 from readtrack.sql import row_counts
 from readtrack.store import counters, uniques
 from readtrack.texts import title_of
@@ -80,17 +80,18 @@ def numbers(subject: str, obj: Model) -> dict[str, Any]:
     stored = row_counts.by_subject([subject]).get(subject, zero)
     comparable = rated([obj])
     stored_usual = usual.stored(question(comparable.values()))
-    reads = live_counters.hashes([subject], ["reading"])
-    state = page_state(
-        counts={subject: stored.views}, extra_calls=(uniques.visitors([subject]), *reads)
-    )
+    visitors_call = uniques.visitors([subject])
+    [reading_call] = live_counters.hashes([subject], ["reading"])
+    page_question = PageQuestion(counts={subject: stored.views})
+    page_question.ask(visitors_call, reading_call)
+    state = page_question.state()
     # An empty result is that of a silent server.
-    is_live = bool(state.extra_results and all(state.extra_results))
+    is_live = all(call.has_result and call.result for call in (visitors_call, reading_call))
     live_visitors = 0
     reading: dict[counters.Name, live_counters.Hash] = {}
     if is_live:
-        visitors_by_subject, reading = state.extra_results
-        live_visitors = visitors_by_subject[subject]
+        live_visitors = visitors_call.result[subject]
+        reading = reading_call.result
     in_redis = {name: counted for name, counted in reading.items() if counted.counts}
     read_counts = hashes([subject], ["reading"], in_redis)["reading", subject]
     views = state.views[subject]

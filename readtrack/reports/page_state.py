@@ -21,7 +21,6 @@ class PageState(NamedTuple):
 
     views: dict[str, int]
     unread: dict[str, int]  # without subjects of which Redis gave no answer
-    extra_results: list[Any]  # of the extra calls; empty while Redis is down
     # The times of the last publications (µs) by subject; None unless they were asked for.
     published: dict[str, int] | None = None
 
@@ -80,14 +79,14 @@ class PageQuestion:
     def state(self) -> PageState:
         """Returns what Redis answered. While Redis is down it has SQL's counts, and no read state.
 
-        It has no results of extra calls, which a caller reads from the calls. Makes another query
-        if a total is unsettled.
+        A caller reads the results of extra calls from these calls. Makes another query if a total
+        is unsettled.
         """
         views = _merged_views(self._stored, _joined(self._total_calls))
         published = None
         if self._published_calls is not None:
             published = _joined(self._published_calls)
-        return PageState(views, _highest(self._unread_calls), [], published)
+        return PageState(views, _highest(self._unread_calls), published)
 
 
 def page_state(
@@ -95,19 +94,13 @@ def page_state(
     counts: Mapping[str, int | None] = {},
     dots: Sequence[str] = (),
     reader: readers.Reader | None = None,
-    extra_calls: Sequence[scripts.Call[Any]] = (),
 ) -> PageState:
-    """Returns views and read state, with one round trip that also runs the extra calls.
-
-    The other parameters are those of PageQuestion. The results of the extra calls are in the order
-    of these calls; there are none if any of the calls has no result.
+    """Returns views and read state, with one round trip. The parameters are those of
+    PageQuestion.
     """
     question = PageQuestion(counts=counts, dots=dots, reader=reader)
-    question.ask(*extra_calls)
-    extra_results: list[Any] = []
-    if all(call.has_result for call in extra_calls):
-        extra_results = [call.result for call in extra_calls]
-    return question.state()._replace(extra_results=extra_results)
+    question.ask()
+    return question.state()
 
 
 def _joined(calls: Iterable[scripts.Call[dict[str, Item]]]) -> dict[str, Item]:

@@ -285,7 +285,7 @@ def test_a_dot_whose_read_state_is_not_known_has_no_time_and_is_asked_for_again(
     page = [Placeholder(PAGE, shown.ANSWER), Placeholder(TOLD, LiveDotsAddition.name)]
     texts = {str(placeholder).encode(): placeholder for placeholder in [dot, *page]}
     unread = {dot.subject: 0} if is_known else {}
-    html = rendered(texts, PageState({}, unread, [], {dot.subject: 5}))
+    html = rendered(texts, PageState({}, unread, {dot.subject: 5}))
     times = dict.fromkeys(dot.element_keys, 5) if is_known else {}
     assert json.loads(html[str(page[1]).encode()])["dots"] == times
 

@@ -103,7 +103,7 @@ def test_a_count_that_is_an_expression_shows_what_is_live() -> None:
 def count(views: int, *, kind: str) -> str:
     """Returns the HTML of a count."""
     return rendering.rendered(
-        {b"count": Placeholder(kind, "site.post:1")}, PageState({"site.post:1": views}, {}, [])
+        {b"count": Placeholder(kind, "site.post:1")}, PageState({"site.post:1": views}, {})
     )[b"count"]
 
 
@@ -133,7 +133,7 @@ def test_the_dots_of_a_page_are_rendered_once() -> None:
     template_rendered.connect(note)
     waiting = {subject.encode(): Placeholder(DOT, subject) for subject in subjects}
     html = rendering.rendered(
-        waiting, PageState({}, {subject: number for number, subject in enumerate(subjects)}, [])
+        waiting, PageState({}, {subject: number for number, subject in enumerate(subjects)})
     )
     assert set(html.values()) == {"", rendering.new_items(0)}
     assert len(templates) == 2  # the page's, and ours to compare with
@@ -146,7 +146,7 @@ def test_placeholders_that_look_alike_are_filled_in_separately() -> None:
         b"c": Placeholder(DOT, "site.post:1"),
         b"d": Placeholder(IF, "site.post:1"),
     }
-    html = rendering.rendered(waiting, PageState({"site.post:1": 7, "site.post:2": 5}, {}, []))
+    html = rendering.rendered(waiting, PageState({"site.post:1": 7, "site.post:2": 5}, {}))
     assert html == {b"a": "7", b"b": "5", b"c": "", b"d": ""}
 
 

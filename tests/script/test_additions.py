@@ -9,7 +9,7 @@ from readtrack.script import additions, shown
 
 NAME = "/|0|0|site.post:1|"
 OF_NO_PART = 2**20
-NOTHING = PageState({}, {}, [])
+NOTHING = PageState({}, {})
 
 
 @pytest.mark.needs_parts("live")
