@@ -239,9 +239,7 @@ def forget_taken(taken: Taken) -> None:
 def mark_changed(subjects: Iterable[str]) -> None:
     """Makes the next flush store these subjects, though they had no further view."""
     for portion in scripts.parted([*subjects]):
-        scores: list[str | int] = []
-        for subject in portion:
-            scores += (1, subject)
+        scores = scripts.flat((1, subject) for subject in portion)
         name = keys.changed(keys.tag(portion[0]))
         arguments = (keys.changed.ttl, "ZADD", *scores)
         scripts.run(Call[int]("write", [name], arguments), patient=True)

@@ -21,9 +21,7 @@ def gone(tags: Sequence[str]) -> list[str]:
     Raises redis.RedisError.
     """
     now = server_time(patient=True)
-    scores: list[str | int] = []
-    for name in parts.dimensions():
-        scores += (now, name)
+    scores = scripts.flat((now, name) for name in parts.dimensions())
     range_of_gone = ("-inf", now - GONE_AFTER, "BYSCORE")
     note_calls: list[Call[Any]] = []
     gone_calls = []

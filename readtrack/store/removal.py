@@ -3,6 +3,7 @@ long.
 """
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from readtrack.store import keys, scripts, subject_keys
@@ -25,12 +26,13 @@ def remove(subjects: Sequence[str]) -> Call[int]:
     result is Redis's time (µs).
     """
     rows: dict[str, dict[str, Any]] = {subject: {} for subject in subjects}
+    return subject_keys.call("remove", SHARED_KEYS, rows, keys.purged.ttl, decode=_time_of)
 
-    def decode(answer: Sequence[Any]) -> int:
-        _number_removed, redis_time = answer
-        return int(redis_time)
 
-    return subject_keys.call("remove", SHARED_KEYS, rows, keys.purged.ttl, decode=decode)
+def _time_of(answer: Sequence[Any]) -> int:
+    """Returns Redis's time in an answer of remove.lua, which has it as text."""
+    _number_removed, redis_time = answer
+    return int(redis_time)
 
 
 def remove_idle(
@@ -52,9 +54,4 @@ def remove_idle(
                 counts = hashes.get((kind, subject), {})
                 sums.append(sum(counts.values()))
         rows[subject] = {"stored": {"views": str(total), "sums": sums}}
-
-    def decode(answer: Sequence[Any]) -> int:
-        number_removed, _redis_time = answer
-        return int(number_removed)
-
-    return subject_keys.call("remove", SHARED_KEYS, rows, keys.purged.ttl, decode=decode)
+    return subject_keys.call("remove", SHARED_KEYS, rows, keys.purged.ttl, decode=itemgetter(0))

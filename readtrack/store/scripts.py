@@ -1,7 +1,7 @@
 """Runs several Lua scripts of `lua/` and plain commands in one round trip."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha1
@@ -292,6 +292,11 @@ def pairs(answer: Sequence[Any]) -> list[tuple[str, int]]:
         answer = [*chain(*answer)]
     names_and_numbers = zip(answer[::2], answer[1::2], strict=True)
     return [(name.decode(), int(number)) for name, number in names_and_numbers]
+
+
+def flat(names_and_numbers: Iterable[tuple[Any, Any]]) -> list[Any]:
+    """Returns names and numbers one behind the other, as commands take them."""
+    return [*chain.from_iterable(names_and_numbers)]
 
 
 @cached_setting("INSTALLED_APPS")

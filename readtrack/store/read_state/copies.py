@@ -188,10 +188,7 @@ def forget_keys(tag: str, changed_at: Mapping[str, str]) -> None:
     `changed_at` has the times that their copies have, by the names of the keys. Raises
     redis.RedisError.
     """
-    arguments: list[str] = []
-    for name, time in changed_at.items():
-        if time:
-            arguments += [name, time]
+    arguments = scripts.flat((name, time) for name, time in changed_at.items() if time)
     if arguments:
         call = Call("forget_changes", [keys.reads_changed(tag)], arguments, int)
         scripts.run(call, patient=True)
@@ -210,9 +207,7 @@ def mark_keys_changed(key_names: Sequence[str]) -> None:
     now = int(clock.now().timestamp() * 1_000_000)
     calls = []
     for portion in scripts.parted(key_names, tag_of=keys.tag_in):
-        arguments: list[int | str] = []
-        for name in portion:
-            arguments += [now, name]
+        arguments = scripts.flat((now, name) for name in portion)
         calls.append(Call("ZADD", [keys.reads_changed(keys.tag_in(portion[0]))], arguments, int))
     with suppress(OutOfMemoryError):
         scripts.run_all(*calls, patient=True)
@@ -351,9 +346,7 @@ def forget_new_readers(tag: str, numbers: Mapping[str, int]) -> None:
     """Forgets that SQL does not know these ordinals, by name. A reader who has another one by now
     stays noted. Raises redis.RedisError.
     """
-    arguments: list[str | int] = []
-    for name, number in numbers.items():
-        arguments += [name, number]
+    arguments = scripts.flat(numbers.items())
     call = Call("forget_changes", [keys.readers_new(tag)], arguments, int)
     scripts.run(call, patient=True)
 
@@ -364,11 +357,9 @@ def retire(tag: str, names_and_ordinals: Collection[tuple[str, int]]) -> None:
     Raises redis.RedisError.
     """
     for portion in scripts.sliced([*names_and_ordinals]):
-        arguments: list[str | int] = []
-        for name, ordinal in portion:
-            arguments += [name, ordinal]
         key_names = [keys.readers(tag), keys.readers_new(tag)]
-        scripts.run(Call("retire_readers", key_names, arguments, int), patient=True)
+        call = Call("retire_readers", key_names, scripts.flat(portion), int)
+        scripts.run(call, patient=True)
 
 
 def restore_readers(
@@ -381,7 +372,5 @@ def restore_readers(
     redis.RedisError.
     """
     key_names = [*restoring_keys(tag), keys.readers_next(tag), keys.readers(tag)]
-    arguments: list[str | int] = [restoration_id, following]
-    for name, number in numbers:
-        arguments += [name, number]
+    arguments = (restoration_id, following, *scripts.flat(numbers))
     return scripts.run(Call("restore_readers", key_names, arguments, int), patient=True) >= 0
