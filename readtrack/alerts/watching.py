@@ -19,6 +19,7 @@ from readtrack.conf import logger
 from readtrack.doctor import findings, measurements
 from readtrack.doctor.wording import duration
 from readtrack.lines import one_line
+from readtrack.numbers import hours_of_models
 from readtrack.numbers.published import published_at
 from readtrack.numbers.reports.time_series import merged
 from readtrack.numbers.reports.usual_views import rated
@@ -38,7 +39,7 @@ from readtrack.numbers.usual_now import (
     story_of,
 )
 from readtrack.sql import runs
-from readtrack.store import connection, counters, keys, scripts
+from readtrack.store import connection, keys, scripts
 from readtrack.subjects import counted_models, label_of, subject_of, subjects_by_model
 from readtrack.texts import line_of
 
@@ -160,7 +161,7 @@ def _views_of_hours(hours: range) -> list[int]:
     columns = [f"{label}{tag}" for label in labels for tag in keys.past_tags()]
     # SQL is read before Redis, because what is written in between would count twice.
     stored = history.sums(columns, since=hours.start, until=hours.stop)
-    live = scripts.run_all(*counters.model_hours(labels, hours), patient=True)
+    live = scripts.run_all(*hours_of_models.calls(labels, hours), patient=True)
     views = merged(stored, live)
     return [views[hour] for hour in hours]
 

@@ -21,6 +21,7 @@ from readtrack.imports import added as added_views
 from readtrack.imports import keys as import_keys
 from readtrack.imports.added import SubjectHour
 from readtrack.imports.models import Import, ImportedLines, ImportedViews
+from readtrack.numbers import hours_of_models
 from readtrack.numbers.counted import counts_days
 from readtrack.numbers.flush import day_visitors
 from readtrack.numbers.options import numbers_options
@@ -28,7 +29,7 @@ from readtrack.numbers.sql import past_hours
 from readtrack.sql import databases, deletions, epochs
 from readtrack.sql.faults import Faults
 from readtrack.store import connection as redis_connection
-from readtrack.store import counters, keys, scripts, uniques
+from readtrack.store import keys, scripts, uniques
 from readtrack.subjects import label_in
 
 VIEWS = 5_000  # views in a batch: others who write history wait while more are added
@@ -45,7 +46,7 @@ NAMED_REFUSALS = 20  # refusals that a report names, because a damaged table may
 # The command that adds a visitor to a subject's key, by the strategy for unique visitors. The
 # others need what a log does not have.
 COMMANDS_THAT_ADD = {"hll": "PFADD", "set": "SADD"}
-LIVE_HOURS = counters.MODEL_HOURS - 3
+LIVE_HOURS = hours_of_models.MODEL_HOURS - 3
 
 NEVER_RESET = 2**63  # µs; later than any reset
 
@@ -370,7 +371,7 @@ def _model_increments(
             views_by_model[label_in(subject), hour] += views
     increments = []
     for (label, hour), views in views_by_model.items():
-        name = keys.hour_name(label + tag, hour)
+        name = hours_of_models.hour_name(label + tag, hour)
         end = _start(hour) + keys.model_hour.ttl
         increments.append(_Increment(keys.prefix() + name, name, views, end))
     return increments

@@ -14,6 +14,7 @@ from readtrack.conf import conf
 from readtrack.hits import readers
 from readtrack.metrics import memory
 from readtrack.metrics.memory import KeyKind
+from readtrack.numbers import hours_of_models
 from readtrack.numbers.counted import counts_days
 from readtrack.numbers.options import enters_funnel, numbers_options
 from readtrack.numbers.sql import day_breakdowns
@@ -144,7 +145,7 @@ def _views_of_a_day() -> int:
     """Returns the site's views of the last 24 hours."""
     this_hour = buckets.hour_index(buckets.now())
     labels = [label_of(model) for model in counted_models()]
-    calls = counters.model_hours(labels, range(this_hour - 23, this_hour + 1))
+    calls = hours_of_models.calls(labels, range(this_hour - 23, this_hour + 1))
     views = 0
     for totals in scripts.run_all(*calls, patient=True):
         views += sum(total.views for total in totals.values())

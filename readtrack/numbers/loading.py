@@ -20,6 +20,7 @@ from readtrack.numbers import (
     by_value,
     dimensions,
     groups,
+    hours_of_models,
     live_counters,
     local_time,
     publications,
@@ -756,7 +757,7 @@ def _model_sums(needs: Needs, *, columns: ModelColumns, bounds: Bounds) -> dict[
         return {}
     first_hour = history.BASELINE + 1
     bound_hours = [max(first_hour, hour) for hour in (*bounds.first_hours, bounds.until)]
-    first_live_hour = buckets.hour_index(buckets.now()) + 1 - counters.MODEL_HOURS
+    first_live_hour = buckets.hour_index(buckets.now()) + 1 - hours_of_models.MODEL_HOURS
     live_hours = range(max(bound_hours[0], first_live_hour), bound_hours[-1])
     return history.sums_between(
         [*columns.views, *columns.reads, *columns.seen],
@@ -778,8 +779,8 @@ def _first_answers(needs: Needs, objects: Objects) -> FirstAnswers:
     hour_calls: list[scripts.Call[Any]] = []
     if needs.has_model_points:
         end = buckets.hour_index(at) + 1
-        hours = range(end - counters.MODEL_HOURS, end)
-        hour_calls += counters.model_hours(objects.labels, hours)
+        hours = range(end - hours_of_models.MODEL_HOURS, end)
+        hour_calls += hours_of_models.calls(objects.labels, hours)
     begun_calls: list[scripts.Call[bool]] = []
     if subjects.read_state_models():
         begun_calls += read_state.have_begun(keys.tags())

@@ -6,7 +6,6 @@ count, where that is higher).
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from secrets import randbits
 from typing import Any, NamedTuple
@@ -17,9 +16,7 @@ from readtrack.store.scripts import Call
 from readtrack.store.servers import SeveralServers
 
 Name = tuple[str, str]  # of a hash: its kind ("funnel", "reading", "views:device"), and the subject
-Hours = dict[tuple[str, int], "Total"]  # by model and hour since 1970
 
-MODEL_HOURS = 48  # the last hours of models, which pages and each flush take from Redis
 SCAN_COUNT = 5000  # keys looked at in one SCAN step, 2 ms; redis-py's default of 10 is far slower
 is_number = re.compile(rb"[0-9]{1,18}").fullmatch  # a count that all databases can store
 VALUES = 50  # values of a dimension that a subject keeps, beside "other"
@@ -67,10 +64,10 @@ def totals(subjects: Sequence[str]) -> Call[dict[str, Total]]:
     prefix = keys.prefix()
     template = keys.total.template
     total_keys = [prefix + template % (tag, subject) for subject in by_member]
-    return _totals_by_member(tag, by_member, total_keys)
+    return totals_by_member(tag, by_member, total_keys)
 
 
-def _totals_by_member(
+def totals_by_member(
     tag: str, by_member: Mapping[str, Any], total_keys: Iterable[str]
 ) -> Call[dict[Any, Total]]:
     """Reads the totals at these keys, without totals that are missing or no numbers.
@@ -112,35 +109,6 @@ def settled_totals(subjects: Sequence[str]) -> Call[tuple[int, Sequence[bytes | 
     key_names = [keys.unsettled(tag), *[start + subject for subject in subjects]]
     length_of_start = len(start.encode())
     return Call("settled_totals", key_names, (length_of_start,), tuple)
-
-
-def model_hours(
-    models: Sequence[str], hours: Sequence[int], *, tags: Sequence[str] = ()
-) -> list[Call[Hours]]:
-    """Returns calls that read the views of models by model and hour.
-
-    The models are labels such as `blog.post`; in the results they have the tag of the partition
-    behind them. Hours are since 1970. `tags` are those of the partitions, here and below; without
-    them all partitions are read.
-    """
-    calls: list[Call[Hours]] = []
-    prefix = keys.prefix()
-    for tag in tags or keys.tags():
-        models_and_hours = [(f"{model}{tag}", hour) for model in models for hour in hours]
-        for portion in scripts.sliced(models_and_hours):
-            by_member = {keys.hour_name(model, hour): (model, hour) for model, hour in portion}
-            hour_keys = [prefix + member for member in by_member]
-            calls.append(_totals_by_member(tag, by_member, hour_keys))
-    return calls
-
-
-def by_model(answers: Iterable[Hours]) -> defaultdict[str, dict[int, Total]]:
-    """Returns the results of `model_hours` by model, then by hour (since 1970)."""
-    totals: defaultdict[str, dict[int, Total]] = defaultdict(dict)
-    for answer in answers:
-        for (model, hour), total in answer.items():
-            totals[model][hour] = total
-    return totals
 
 
 def sketches(subjects: Sequence[str]) -> Call[dict[str, bytes | None]]:

@@ -23,7 +23,7 @@ from zlib import crc32
 
 from django.utils.module_loading import import_string
 
-from readtrack import buckets, parts
+from readtrack import parts
 from readtrack.conf import after_change, cached_setting, conf
 
 Item = TypeVar("Item")
@@ -429,23 +429,6 @@ def tag_in(name: str) -> str:
     """Returns the hash tag in the name of a key; "" if it has none."""
     match = TAG.search(name)
     return match[0] if match else ""
-
-
-def hour_name(model: str, hour: int) -> str:
-    """Returns the member of `views:unsettled` that stands for a model's views in an hour.
-
-    `model` is a label, with the tag of the partition behind it: `blog.post` or `blog.post:{rt07}`.
-    The hour is counted since 1970.
-    """
-    label, colon, tag_in_braces = model.partition(":")
-    return model_hour.template % (colon + tag_in_braces, buckets.bucket_of_hour(hour), label)
-
-
-def parse_hour(name: str) -> tuple[str, int]:
-    """Returns the model and the hour in a member of `views:unsettled`, as `hour_name` has them."""
-    family_and_tag, bucket, label = name.rsplit(":", 2)
-    hash_tag = family_and_tag.removeprefix(model_hour.family)
-    return label + hash_tag, buckets.bucket_index(bucket)
 
 
 def parse(key: str, *, beginning: str | None = None) -> tuple[Key | None, dict[str, str]]:

@@ -21,6 +21,7 @@ from readtrack.alerts import minutes, records, run, watching
 from readtrack.alerts.models import Alert, AlertDelivery
 from readtrack.alerts.run import send_alerts
 from readtrack.models import FlushRun
+from readtrack.numbers import hours_of_models
 from readtrack.numbers.models import History
 from readtrack.numbers.sql import usual
 from readtrack.numbers.sql.gained import WINDOWS, name_of_gains
@@ -224,7 +225,9 @@ def test_the_site_at_a_third_of_its_usual_is_told_and_comes_back(redis: Redis) -
     usual.replace({name_of_week(): week}, hour=1)
 
     def have(hour: int, views: int) -> None:
-        redis.set(keys.prefix() + keys.hour_name(f"site.post{keys.tags()[0]}", hour), views)
+        redis.set(
+            keys.prefix() + hours_of_models.hour_name(f"site.post{keys.tags()[0]}", hour), views
+        )
 
     present = buckets.hour_index(at)
     have(present - 1, 2900)

@@ -8,6 +8,7 @@ from typing import Any
 from django.db import connection
 
 from readtrack import buckets, tracker
+from readtrack.numbers import hours_of_models
 from readtrack.numbers.dimensions import BUILT_IN, SOURCES
 from readtrack.store import keys
 from readtrack.store.connection import connect
@@ -155,7 +156,7 @@ def _fill_redis(words: dict[str, Any], *, at: datetime) -> None:
         pipeline.zadd(keys.trending_bucket("", minute), members)
     for hour in range(present - 47, present + 1):
         start = buckets.bucket_of_hour(hour)
-        pipeline.set(keys.prefix() + keys.hour_name(LABEL, hour), 60_000)
+        pipeline.set(keys.prefix() + hours_of_models.hour_name(LABEL, hour), 60_000)
         pipeline.hset(keys.skips("", start), mapping={"bot": 5_000, "repeat": 300, "rate": 20})
     pipeline.execute()
     for number in range(1, words["categories"] + 1):

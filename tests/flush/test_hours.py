@@ -16,6 +16,7 @@ from readtrack.imports import ledger
 from readtrack.imports.ledger import Batch
 from readtrack.imports.models import Import
 from readtrack.models import KnownEpoch
+from readtrack.numbers import hours_of_models
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.flush import hours
 from readtrack.numbers.models import History
@@ -42,7 +43,9 @@ def shown(of: Post | type[Post] | None = None) -> int:
 
 def name(at: datetime, post: Post) -> str:
     """Returns the name of the model's hour in `views:unsettled`, in the partition of the post."""
-    return keys.hour_name(f"site.post{keys.tag(subject_of(post))}", buckets.hour_index(at))
+    return hours_of_models.hour_name(
+        f"site.post{keys.tag(subject_of(post))}", buckets.hour_index(at)
+    )
 
 
 def rows() -> list[int]:

@@ -7,6 +7,7 @@ from pytest_django import Settings
 
 from readtrack import buckets, tracker
 from readtrack.hits.visitors import Visitor
+from readtrack.numbers import hours_of_models
 from readtrack.store import counters, keys, read_state, recording, scripts
 from readtrack.store.counting import count_views
 from tests.support import factories
@@ -61,7 +62,7 @@ def test_what_changed_is_named_without_the_prefix(
     settings.READTRACK = {"PREFIX": prefix}
     hit = factories.hit("site.post:1")
     tracker.record(hit)
-    hour = keys.hour_name("site.post", buckets.hour_index(hit.at))
+    hour = hours_of_models.hour_name("site.post", buckets.hour_index(hit.at))
     named = redis.zrange(keys.unsettled(""), 0, -1)
     assert {name for name in named if not name.startswith("epoch")} == {"site.post:1", hour}
     assert scripts.run(counters.settled_totals(["site.post:1"])) == (1, [None])

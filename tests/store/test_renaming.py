@@ -12,6 +12,7 @@ from redis import Redis
 from readtrack import buckets, tracker
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Reset
+from readtrack.numbers import hours_of_models
 from readtrack.sql import deletions
 from readtrack.sql import renaming as sql_renaming
 from readtrack.store import (
@@ -170,10 +171,10 @@ def test_the_hashes_and_hours_of_both_names_add_up(redis: Redis, partitions: int
     assert found["views:device", NEW].counts == {"phone": 3, "tablet": 1}
     at = buckets.now()
     hours = scripts.run_all(
-        *counters.model_hours(["site.article", "site.post"], [buckets.hour_index(at)])
+        *hours_of_models.calls(["site.article", "site.post"], [buckets.hour_index(at)])
     )
     views: Counter[str] = Counter()
-    for model, by_hour in counters.by_model(hours).items():
+    for model, by_hour in hours_of_models.by_model(hours).items():
         views[keys.TAG.sub("", model)] += sum(count.views for count in by_hour.values())
     assert views == {"site.article": 4}
 

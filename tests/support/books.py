@@ -29,6 +29,7 @@ from redis import Redis
 
 from readtrack import buckets, reports
 from readtrack.models import Archive
+from readtrack.numbers import hours_of_models
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.models import Breakdown, BreakdownHistory, DayBreakdown, History
 from readtrack.numbers.sql import group_sums, history, history_marks
@@ -331,8 +332,8 @@ class Books:
         for subject, total in (pair for some in totals for pair in some.items()):
             assert total == (self.seen[subjects[subject]][VIEWS], True), "Redis and SQL differ"
         present = buckets.hour_index(buckets.now())
-        answers = scripts.run_all(*counters.model_hours([MODEL], range(present - 23, present + 1)))
-        for model, found in counters.by_model(answers).items():
+        answers = scripts.run_all(*hours_of_models.calls([MODEL], range(present - 23, present + 1)))
+        for model, found in hours_of_models.by_model(answers).items():
             hours = history.sums([model], since=present - 24, until=present + 2)[model].by_hour()
             for hour, total in found.items():
                 assert total == (hours.get(hour, 0), True), "Redis and history differ"

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from django.db.models import Min, Model
 
 from readtrack import buckets
+from readtrack.numbers import hours_of_models
 from readtrack.numbers.counted import counts_days
 from readtrack.numbers.flush import day_visitors
 from readtrack.numbers.models import History
@@ -28,7 +29,6 @@ from readtrack.numbers.sql.period_gains import OF_OBJECTS, gains_statement, rows
 from readtrack.sql import databases
 from readtrack.sql.faults import Faults
 from readtrack.store import keys, scripts
-from readtrack.store.counters import MODEL_HOURS
 from readtrack.subjects import counted_models, label_of, subject_column
 
 Gained = Mapping[tuple[str, int], int]  # by subject and hour
@@ -110,7 +110,9 @@ def _next_hour(label: str, *, since: int) -> int | None:
     """
     # History has the views of a model for each partition, such as `blog.post:{rt00}`.
     columns = [f"{label}{tag}" for tag in keys.past_tags()]
-    viewed = databases.rows(History).filter(subject__in=columns, hour__gte=since - MODEL_HOURS)
+    viewed = databases.rows(History).filter(
+        subject__in=columns, hour__gte=since - hours_of_models.MODEL_HOURS
+    )
     first_viewed: int | None = viewed.aggregate(hour=Min("hour"))["hour"]
     return None if first_viewed is None else max(first_viewed, since)
 

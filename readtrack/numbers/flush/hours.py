@@ -11,12 +11,13 @@ from typing import NamedTuple
 from readtrack import buckets
 from readtrack.flush.settling import settle
 from readtrack.models import FlushRun
+from readtrack.numbers import hours_of_models
 from readtrack.numbers.models import History
 from readtrack.numbers.sql import history
 from readtrack.sql import databases, epochs
 from readtrack.sql.faults import Faults
 from readtrack.store import counters, keys, scripts
-from readtrack.store.counters import MODEL_HOURS, Epoch, Stored, Total
+from readtrack.store.counters import Epoch, Stored, Total
 from readtrack.subjects import counted_models, label_of
 
 HOURS_KEPT: int = keys.model_hour.ttl // keys.HOUR + 1  # hours of models that Redis may have
@@ -40,7 +41,7 @@ def write_hours(
     store = partial(
         store_hours,
         buckets.hour_of(record.flushed_until),
-        number=HOURS_KEPT if must_compare else MODEL_HOURS,
+        number=HOURS_KEPT if must_compare else hours_of_models.MODEL_HOURS,
         tags=epoch.tags,
     )
     attempts = databases.attempts("hours of models")
@@ -53,7 +54,7 @@ def write_hours(
 
 
 def store_hours(
-    present: int, *, number: int = MODEL_HOURS, tags: Sequence[str] = ()
+    present: int, *, number: int = hours_of_models.MODEL_HOURS, tags: Sequence[str] = ()
 ) -> dict[str, Stored] | None:
     """Raises the last hours of all models in SQL, up to the present hour, to Redis's views.
 
@@ -65,10 +66,10 @@ def store_hours(
     first = present - number + 1
     tags = tags or keys.tags()
     labels = [label_of(model) for model in counted_models()]
-    hour_calls = counters.model_hours(labels, range(first, present + 1), tags=tags)
+    hour_calls = hours_of_models.calls(labels, range(first, present + 1), tags=tags)
     epoch_calls = [counters.epoch(tag) for tag in tags]
     scripts.run_all(*hour_calls, *epoch_calls, patient=True)
-    live = counters.by_model(call.result for call in hour_calls)
+    live = hours_of_models.by_model(call.result for call in hour_calls)
     redis_epochs = [call.result for call in epoch_calls]
     write = partial(_write, live, redis_epochs, since=first)
     return databases.retried(databases.of(History), write)
@@ -95,7 +96,7 @@ def _write(
             merged = _merge(sums, live[model])
             rows += [(model, hour, total, 0) for hour, total in merged.raised.items()]
             for hour, views in merged.behind.items():
-                behind[keys.hour_name(model, hour)] = Stored({"": views})
+                behind[hours_of_models.hour_name(model, hour)] = Stored({"": views})
         databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
     return behind
 

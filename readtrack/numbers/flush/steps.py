@@ -11,7 +11,7 @@ from functools import partial
 from readtrack import buckets
 from readtrack.flush.steps import Hashes, Steps
 from readtrack.models import FlushRun
-from readtrack.numbers import live_counters
+from readtrack.numbers import hours_of_models, live_counters
 from readtrack.numbers.flush import (
     breakdowns,
     day_visitors,
@@ -198,7 +198,7 @@ def stored_counters(counter_names: Sequence[str]) -> dict[str, Stored]:
 
 def _stored_hours(counter_names: Sequence[str]) -> Mapping[str, Stored]:
     """Returns SQL's views of each hour of a model, by the names of the counters."""
-    model_hours = {name: keys.parse_hour(name) for name in counter_names}
+    model_hours = {name: hours_of_models.parse_hour(name) for name in counter_names}
     models = {model for model, _ in model_hours.values()}
     hours = [hour for _, hour in model_hours.values()]
     sums = history.sums(models, since=min(hours), until=max(hours) + 1)

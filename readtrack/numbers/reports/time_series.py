@@ -12,14 +12,14 @@ from django.utils import timezone
 
 from readtrack import buckets, subjects
 from readtrack.hits.stages import StageName
-from readtrack.numbers import live_counters, local_time
+from readtrack.numbers import hours_of_models, live_counters, local_time
 from readtrack.numbers.models import History, ReaderHistory
 from readtrack.numbers.reports.reads import reached
 from readtrack.numbers.sql import history
 from readtrack.reports.counts import views
 from readtrack.reports.page_state import is_sound
 from readtrack.sql import databases
-from readtrack.store import counters, keys, read_state, scripts
+from readtrack.store import keys, read_state, scripts
 from readtrack.store.circuit import fail_open
 
 # What a series may count: views, or those of them that reached a stage.
@@ -128,9 +128,9 @@ def merged(stored: Mapping[str, history.Sums], live: Sequence[Any]) -> Counter[i
     """Merges SQL's history of models with Redis's counters of their last hours.
 
     `stored` is by the label of the model with the tag of a partition, `live` has the results of
-    `counters.model_hours`. Returns views by hour (since 1970), of all models together.
+    `hours_of_models.calls`. Returns views by hour (since 1970), of all models together.
     """
-    live_by_model = counters.by_model(live)
+    live_by_model = hours_of_models.by_model(live)
     views_by_hour = Counter[int]()
     is_partition_sound = cache(is_sound)
     for model, rows in stored.items():
@@ -188,8 +188,8 @@ def _views_of_models(models: Sequence[type[Model]], hours: range) -> Counter[int
     # SQL is read before Redis. In the other order, a count that is settled and written in between
     # would be in both, and count twice.
     stored = history.sums(stored_labels, since=hours.start, until=hours.stop)
-    hours_in_redis = range(max(hours.start, hours.stop - counters.MODEL_HOURS), hours.stop)
-    live = fail_open(scripts.run_all, [], *counters.model_hours(labels, hours_in_redis))
+    hours_in_redis = range(max(hours.start, hours.stop - hours_of_models.MODEL_HOURS), hours.stop)
+    live = fail_open(scripts.run_all, [], *hours_of_models.calls(labels, hours_in_redis))
     return merged(stored, live)
 
 
