@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 from django.core.signing import BadSignature, Signer
 
-from readtrack import layouts
 from readtrack.page.placeholders import DOT, UNREAD, Placeholder
+from readtrack.script import tokens
 from readtrack.store import keys
 from readtrack.store.read_state import form_of
 
@@ -75,7 +75,7 @@ def name_of(live_dots: LiveDots) -> str:
     """
     dots = live_dots.dots
     while dots:
-        content = layouts.signed_content([live_dots.prefix, dots])
+        content = tokens.signed_content([live_dots.prefix, dots])
         name: str = _signer().sign_object(content, compress=True)
         if len(name) <= LONGEST_NAME:
             return name
@@ -91,7 +91,7 @@ def parse(query: str) -> LiveDots | None:
         return None
     try:
         content = _signer().unsign_object(unquote(query))
-        prefix, dots = layouts.fields_in(content, what="A name of live dots")
+        prefix, dots = tokens.fields_in(content, what="A name of live dots")
         return LiveDots(prefix, [LiveDot(*fields) for fields in dots])
     except (BadSignature, TypeError, ValueError):
         return None

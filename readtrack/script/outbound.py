@@ -11,8 +11,9 @@ from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from readtrack import layouts, parts
+from readtrack import parts
 from readtrack.conf import cached_setting, logger
+from readtrack.script import tokens
 from readtrack.store import keys
 from readtrack.subjects import check_stage, subject_of
 from readtrack.texts import is_web
@@ -28,7 +29,7 @@ def outbound_url(obj: Any, url: str, stage: str = "click") -> str:
         return _direct(url)
     check_stage(stage)
     # Signed without the time, so that pages with the link can be cached.
-    content = layouts.signed_content([subject_of(obj), stage, url])
+    content = tokens.signed_content([subject_of(obj), stage, url])
     signed = _link_signer().sign_object(content)
     try:
         return reverse("readtrack:outbound", args=[signed])
@@ -61,7 +62,7 @@ def follow(request: HttpRequest, signed: str) -> HttpResponse:
     """Redirects to the URL in `signed`, and leaves the step to the middleware, which counts it."""
     try:
         content = _link_signer().unsign_object(signed)
-        subject, stage, url = layouts.fields_in(content, what="A link of outbound_url")
+        subject, stage, url = tokens.fields_in(content, what="A link of outbound_url")
     except (BadSignature, TypeError, ValueError):
         return errors.not_our_link()
     if not is_web(url):

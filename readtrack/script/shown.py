@@ -17,12 +17,11 @@ from django.core import signing
 from django.db.models import Model
 from django.utils.translation import get_language
 
-from readtrack import layouts
 from readtrack.conf import cached_setting, conf
 from readtrack.hits.stages import ENGAGED, READS
 from readtrack.page.reporting import NamedPage
 from readtrack.request import Recorder
-from readtrack.script import additions
+from readtrack.script import additions, tokens
 from readtrack.script.additions import source_of
 from readtrack.script.options import count_by
 from readtrack.script.reading import Reading, least_seconds
@@ -153,7 +152,7 @@ def token_of(
         options=options,
         made=int(time()),
     )
-    content = layouts.signed_content(page)
+    content = tokens.signed_content(page)
     return signing.dumps(content, salt=keys.salt("page"), compress=True)
 
 
@@ -191,7 +190,7 @@ def _page_of(token: str, salt: str) -> TokenPage | None:
     """Returns the page with that token, of any age; None for a token that is not ours."""
     try:
         content = signing.loads(token, salt=salt)
-        return TokenPage(*layouts.fields_in(content, what="The token of a page"))
+        return TokenPage(*tokens.fields_in(content, what="The token of a page"))
     except (signing.BadSignature, TypeError, ValueError):
         return None
 
