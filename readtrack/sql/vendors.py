@@ -24,21 +24,6 @@ LACKING_CHARACTERS: frozenset[Any] = frozenset({1267, 1270, 1271, 1366, 3854, 39
 MISSING_TABLES: frozenset[Any] = frozenset({"42P01", 1146})
 
 
-def number_of_part(column: str, starts: Sequence[str], first: int = 0) -> str:
-    """Returns the SQL expression for the number of the part that the value of the column is in.
-
-    `starts` are the first values of the parts, in SQL and sorted; `first` is the number of the
-    first part, which has all earlier values, too.
-    """
-    if len(starts) == 1:
-        return str(first)
-    # A binary search, because a year has many parts.
-    half = len(starts) // 2
-    earlier = number_of_part(column, starts[:half], first)
-    later = number_of_part(column, starts[half:], first + half)
-    return f"CASE WHEN {column} < {starts[half]} THEN {earlier} ELSE {later} END"
-
-
 class Vendor:
     """A database that has no more than what the portable statements use."""
 
@@ -101,13 +86,6 @@ class Vendor:
         changes = ", ".join(f"{column} = EXCLUDED.{column}" for column in values)
         return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
 
-    def period_of_hour(self, starts: Sequence[int]) -> str:
-        """Returns the SQL expression for the number of the period that the column `hour` is in.
-
-        `starts` are the first hours of the periods (since 1970).
-        """
-        return number_of_part("hour", [*map(str, starts)])
-
 
 class PostgreSQL(Vendor):
     """PostgreSQL takes many rows as arrays, and divides history by month."""
@@ -160,10 +138,6 @@ class PostgreSQL(Vendor):
         except LookupError:  # PostgreSQL has other names for some encodings
             return str(encoding) == "SQL_ASCII"
         return True
-
-    def period_of_hour(self, starts: Sequence[int]) -> str:
-        """Returns the SQL expression for the number of the period that the column `hour` is in."""
-        return f"width_bucket(hour, ARRAY[{', '.join(map(str, starts))}]) - 1"
 
 
 class SQLite(Vendor):

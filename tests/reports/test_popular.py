@@ -18,6 +18,7 @@ from readtrack.flush.run import flush
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers.models import History, Popular
 from readtrack.numbers.sql import history, popular
+from readtrack.numbers.sql.period_numbers import period_of_hour
 from readtrack.sql import raising
 from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
@@ -181,7 +182,7 @@ def test_the_period_of_an_hour_is_found_by_halves(starts: list[int]) -> None:
     with connection.cursor() as cursor:
         for hour in (*starts, 6, 8, 40):
             cursor.execute(
-                f"SELECT {Vendor().period_of_hour(starts)} FROM (SELECT %s AS hour) AS hours",
+                f"SELECT {period_of_hour(starts, Vendor())} FROM (SELECT %s AS hour) AS hours",
                 [hour],
             )
             assert cursor.fetchone()[0] == max(0, bisect_right(starts, hour) - 1)

@@ -19,7 +19,8 @@ from django.db.models import Value as Constant
 from readtrack.numbers.models import Breakdown, DayBreakdown
 from readtrack.numbers.sql import period_gains
 from readtrack.numbers.sql.breakdown_history import OTHER, Gains, add_sums
-from readtrack.sql import databases, vendors
+from readtrack.numbers.sql.period_numbers import number_of_part
+from readtrack.sql import databases
 from readtrack.store import scripts
 from readtrack.subjects import label_in
 
@@ -256,7 +257,7 @@ def _points_statement(
     return databases.statement(
         DayBreakdown,
         "gains_by_point",
-        point=vendors.number_of_part("day", [f"'{start.isoformat()}'" for start in starts]),
+        point=number_of_part("day", [f"'{start.isoformat()}'" for start in starts]),
         count=databases.of(DayBreakdown).ops.quote_name("count"),
         field=field,
         days=_on_any_of(periods),

@@ -12,6 +12,7 @@ from readtrack.numbers.sql import first_hours
 from readtrack.numbers.sql.first_hours import NO_HOURS_ASKED, AskedHours, FirstHours
 from readtrack.numbers.sql.history import BASELINE
 from readtrack.numbers.sql.period_gains import among, rows_of
+from readtrack.numbers.sql.period_numbers import period_of_hour
 from readtrack.sql import databases, vendors
 from readtrack.store import scripts
 
@@ -93,7 +94,7 @@ def _statement(
     expressions: dict[str, Any] = {
         "since": max(starts[0], BASELINE + 1),
         "until": until,
-        "period": vendor.period_of_hour(starts),
+        "period": period_of_hour(starts, vendor),
     }
     is_long = until - starts[0] >= HOURS_BY_INDEX * len(starts)
     if not vendor.has_arrays or not is_long:
