@@ -26,6 +26,7 @@ from readtrack.numbers.counted import counts_days
 from readtrack.numbers.flush import day_visitors
 from readtrack.numbers.options import numbers_options
 from readtrack.numbers.sql import past_hours
+from readtrack.numbers.sql.history_lock import lock_history
 from readtrack.sql import databases, deletions, epochs
 from readtrack.sql.faults import Faults
 from readtrack.store import connection as redis_connection
@@ -595,7 +596,7 @@ def _confirm(
         with databases.own_transaction(connection):
             if fills_history:
                 # First, because two imports that wait for each other's rows would wait for ever.
-                epochs.lock_epoch()
+                lock_history()
             filled = _filled(record)
             unchanged = Import.objects.filter(pk=record.pk, position=record.position)
             _check(unchanged.update(**columns))

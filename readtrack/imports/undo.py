@@ -27,6 +27,7 @@ from readtrack.numbers.flush import lowered
 from readtrack.numbers.flush.hours import HOURS_KEPT
 from readtrack.numbers.sql import past_hours
 from readtrack.numbers.sql.history import FOREVER
+from readtrack.numbers.sql.history_lock import lock_history
 from readtrack.progress import Progress, no_progress
 from readtrack.sql import databases, deletions, epochs, row_counts
 from readtrack.sql.faults import Faults
@@ -227,7 +228,7 @@ def _write(batch: ImportedViews, added: Added, *, end_of_models: int) -> dict[st
     Returns what Redis answered, by partition. If a counter is unsettled, SQL stays as it was.
     """
     with databases.own_transaction(databases.of(Import)):
-        epochs.lock_epoch()  # the other writers of history wait
+        lock_history()  # the other writers of history wait
         if not ImportedViews.objects.filter(pk=batch.pk).exists():
             return {tag: _Taken(_REFUSED, 0, 0) for tag in keys.by_tag(added.views)}
         calls = _calls(batch, added)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from secrets import randbits
 
-from django.db.models import F, Max
+from django.db.models import Max
 from django.db.models.functions import Greatest
 
 from readtrack.models import KnownEpoch
@@ -133,15 +133,3 @@ def _close_others(epoch: Epoch, redis_time: int) -> None:
     other_lists = lists_of_partition.exclude(origin__in=[LOCK, epoch.origin])
     if other_lists.exists():
         other_lists.update(epoch=randbits(62), until=Greatest("until", redis_time))
-
-
-def lock_epoch() -> None:
-    """Locks the same row for all writers of history until the transaction ends, so that one of them
-    writes at a time.
-    """
-    lock = databases.rows(KnownEpoch).filter(origin=LOCK)
-    # An UPDATE that changes nothing also locks in SQLite, which has no SELECT FOR UPDATE.
-    locked_rows = lock.update(epoch=F("epoch"))
-    if not locked_rows:
-        databases.rows(KnownEpoch).get_or_create(origin=LOCK)
-        lock.update(epoch=F("epoch"))

@@ -19,6 +19,7 @@ from readtrack.numbers.models import Breakdown
 from readtrack.numbers.options import numbers_options
 from readtrack.numbers.sql import breakdown_history, day_breakdowns, history
 from readtrack.numbers.sql import hashes as stored_hashes
+from readtrack.numbers.sql.history_lock import lock_history
 from readtrack.sql import absent, databases, epochs, row_counts
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import counters, keys, scripts
@@ -277,7 +278,7 @@ def _store_with_gains(live: Hashes, stored_before: Hashes, *, hours: Hours) -> b
     stored, and Redis has to be read again: returns False.
     """
     with databases.own_transaction(databases.of(Breakdown)):
-        epochs.lock_epoch()  # one flush at a time, because each of two would add the same gain
+        lock_history()  # one flush at a time, because each of two would add the same gain
         subjects = {subject for _hash_kind, subject in live}
         stored = stored_hashes.of_subjects(subjects, keys.hash_kinds())
         # Another flush, a reset or a deletion may have changed rows after Redis was read.

@@ -14,6 +14,7 @@ from readtrack.models import FlushRun
 from readtrack.numbers import hours_of_models
 from readtrack.numbers.models import History
 from readtrack.numbers.sql import history
+from readtrack.numbers.sql.history_lock import lock_history
 from readtrack.sql import databases, epochs
 from readtrack.sql.faults import Faults
 from readtrack.store import counters, keys, scripts
@@ -84,7 +85,7 @@ def _write(
     """
     with databases.own_transaction(databases.of(History)):
         # One writer at a time, because rows are computed from the rows before them.
-        epochs.lock_epoch()
+        lock_history()
         epoch = epochs.SqlEpoch()
         epoch.known(redis_epochs)  # so that `advance` needs no query for an epoch that SQL knows
         if not epoch.advance(redis_epochs):

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from django.db.models import Case, F, Q, QuerySet, Value, When
 
 from readtrack.numbers.models import DayVisitors
-from readtrack.sql import databases, epochs
+from readtrack.numbers.sql.history_lock import lock_history
+from readtrack.sql import databases
 from readtrack.store.uniques import Union
 
 PARTS = 4  # rows of the next shorter length in a block
@@ -145,7 +146,7 @@ def raise_days(new: Mapping[Day, Union], *, read: Mapping[Day, int]) -> list[Day
 
 def _raise_days(new: Mapping[Day, Union], read: Mapping[Day, int]) -> list[Day]:
     with databases.own_transaction(databases.of(DayVisitors)):
-        epochs.lock_epoch()  # one writer at a time, because rows are made of the rows before them
+        lock_history()  # one writer at a time, because rows are made of the rows before them
         present = _visitors(new)
         changed = [day for day in new if present.get(day, 0) != read.get(day, 0)]
         rows = []
@@ -196,7 +197,7 @@ def add_blocks(start: date, new: Mapping[str, Union], *, length: int, read: int)
 
 def _add_blocks(start: date, new: Mapping[str, Union], *, length: int, read: int) -> None:
     with databases.own_transaction(databases.of(DayVisitors)):
-        epochs.lock_epoch()
+        lock_history()
         parts = parts_of(start, length=length).filter(subject__in=new)
         if sum(parts.values_list("visitors", flat=True)) != read:
             return  # the next archive tries it again

@@ -18,10 +18,10 @@ from readtrack.numbers import local_time
 from readtrack.numbers.models import BreakdownHistory
 from readtrack.numbers.sql import history_marks
 from readtrack.numbers.sql.breakdown_history import MOST_GROUPS
+from readtrack.numbers.sql.history_lock import lock_history
 from readtrack.numbers.sql.history_marks import NO_MARKS, Marks
 from readtrack.numbers.sql.memberships import GROUPS, OTHER, Group
 from readtrack.sql import databases
-from readtrack.sql.epochs import lock_epoch
 
 Number = Literal["views", "reads"]
 Name = tuple[str, Number, str]  # the kind of the group, the number, and the name of the group
@@ -104,7 +104,7 @@ def _replace(
     marks: Marks,
 ) -> bool:
     with databases.own_transaction(databases.of(BreakdownHistory)):
-        lock_epoch()
+        lock_history()
         if newest_hour(label) != newest:
             return False
         rows = databases.rows(BreakdownHistory).filter(subject=label)

@@ -13,6 +13,7 @@ from readtrack import buckets
 from readtrack.hits.stages import STAGES
 from readtrack.numbers.models import History
 from readtrack.numbers.sql.history import BASELINE, of_reads, of_stage, sums
+from readtrack.numbers.sql.history_lock import lock_history
 from readtrack.numbers.sql.period_gains import (
     OF_LABEL,
     OF_OBJECTS,
@@ -21,7 +22,6 @@ from readtrack.numbers.sql.period_gains import (
     rows_of,
 )
 from readtrack.sql import databases
-from readtrack.sql.epochs import lock_epoch
 from readtrack.store import keys
 from readtrack.subjects import counted_models, label_of
 
@@ -62,7 +62,7 @@ def renew_sums(*, at: datetime) -> None:
 def _add_sums(label: str, *, until: int) -> bool:
     """Adds up the next QUARTER of the model's history. Returns False if it has reached `until`."""
     with databases.own_transaction(databases.of(History)):
-        lock_epoch()  # because another flush may do the same
+        lock_history()  # because another flush may do the same
         first = _first_hour(label)
         if first is None:
             return False

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from readtrack.numbers.models import History
 from readtrack.numbers.sql import group_sums
 from readtrack.numbers.sql.history import FOREVER
+from readtrack.numbers.sql.history_lock import lock_history
 from readtrack.sql import databases, vendors
-from readtrack.sql.epochs import lock_epoch
 from readtrack.store import keys
 from readtrack.subjects import label_in, subject_column
 
@@ -120,7 +120,7 @@ def _write(gains: list[Gain]) -> None:
     """Inserts a row for each hour that has none, and then adds the gains to all rows."""
     # Other writers of history have to wait, because a row that they insert meanwhile would not be
     # raised.
-    lock_epoch()
+    lock_history()
     first_hour = min(gain.since for gain in gains)
     group_sums.forget({label_in(gain.subject) for gain in gains}, since=first_hour)
     connection = databases.of(History)

@@ -28,6 +28,7 @@ from readtrack import buckets
 from readtrack.numbers.models import History, Popular
 from readtrack.numbers.sql import stored_views
 from readtrack.numbers.sql.history import BASELINE, of_reads, of_stage
+from readtrack.numbers.sql.history_lock import lock_history
 from readtrack.numbers.sql.period_gains import (
     OF_LABEL,
     OF_OBJECTS,
@@ -36,7 +37,6 @@ from readtrack.numbers.sql.period_gains import (
     rows_of,
 )
 from readtrack.sql import absent, databases, row_counts, vendors
-from readtrack.sql.epochs import lock_epoch
 from readtrack.sql.faults import Faults
 from readtrack.subjects import counted_models, label_of
 
@@ -106,7 +106,7 @@ def renew(*, at: datetime, faults: Faults) -> None:
 def _replace(days: int, rows: Sequence[tuple[str, int, int, int, int]]) -> None:
     """Replaces the list of so many days by these rows: subject, days, views, since and until."""
     with databases.own_transaction(databases.of(Popular)):
-        lock_epoch()  # because another flush may do the same
+        lock_history()  # because another flush may do the same
         databases.rows(Popular).filter(days=days).delete()
         # Not bulk_create, which takes a multiple of the time.
         databases.upsert(Popular, ("subject", "days"), ("views", "since", "until"), rows=rows)

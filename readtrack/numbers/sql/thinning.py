@@ -15,8 +15,8 @@ from readtrack.numbers.options import numbers_options
 from readtrack.numbers.sql import day_breakdowns, day_visitors, history_months
 from readtrack.numbers.sql.breakdown_history import add_gains
 from readtrack.numbers.sql.history import BASELINE
+from readtrack.numbers.sql.history_lock import lock_history
 from readtrack.sql import databases, vendors
-from readtrack.sql.epochs import lock_epoch
 
 WHOLE_DAYS = 3  # days that keep their hours in any case, because Redis's hours are merged with them
 # So many days before the last one to be thinned are thinned as well, in case some runs were missed.
@@ -119,7 +119,7 @@ def _add_up(day: "QuerySet[Any]", *, hour: int) -> int:
     if not day.exclude(hour=hour).exists():
         return 0
     with databases.own_transaction(databases.of(BreakdownHistory)):
-        lock_epoch()  # because another flush may do the same
+        lock_history()  # because another flush may do the same
         rows = day.order_by().values_list("subject", "kind", "field").annotate(Sum("count"))
         sums = {(label, kind, field): int(count) for label, kind, field, count in rows}
         deleted: int = day.delete()[0]

@@ -18,8 +18,8 @@ from django.db.models import F, Value
 
 from readtrack.numbers.models import History, Usual
 from readtrack.numbers.sql.history import FOREVER
+from readtrack.numbers.sql.history_lock import lock_history
 from readtrack.sql import databases, vendors
-from readtrack.sql.epochs import lock_epoch
 from readtrack.store import scripts
 from readtrack.subjects import subject_column
 
@@ -142,7 +142,7 @@ def replace(
 
 def _replace(rows: Sequence[Usual]) -> None:
     with databases.own_transaction(databases.of(Usual)):
-        lock_epoch()  # because another flush may do the same
+        lock_history()  # because another flush may do the same
         databases.rows(Usual).all().delete()
         databases.rows(Usual).bulk_create(rows)
 
