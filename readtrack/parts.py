@@ -91,6 +91,9 @@ class Division(NamedTuple):
     flush_tasks: int = 1  # tasks that a flush by the schedule is divided into
     # Path of the `store.servers.ServersFactory` that makes the client of a cluster; "" for none.
     factory: str = ""
+    # Path of the module that moves keys of renamed models to other partitions: its functions are
+    # `finish` and `move`. "" for one partition.
+    renaming: str = ""
     # True while this process names keys by an earlier number of partitions, before it moves them.
     is_earlier: bool = False
 

@@ -22,6 +22,7 @@ def division() -> Division:
         partitions=before or options.partitions,
         flush_tasks=options.flush_tasks,
         factory=CLUSTER_FACTORY,
+        renaming="readtrack.cluster.renaming",
         is_earlier=before > 0,
     )
 

@@ -4,11 +4,11 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import chain
+from importlib import import_module
 from secrets import token_hex
 from typing import Any, NamedTuple
 
-from readtrack import buckets
+from readtrack import buckets, parts
 from readtrack.conf import cached_setting
 from readtrack.store import keys, read_state, scanning, scripts, subject_keys
 from readtrack.store.read_state import copies, of_parts
@@ -18,7 +18,6 @@ from readtrack.subjects import label_in
 # Keys of a category that move together, by rename_read_state.lua.
 OF_CATEGORY = (*read_state.ROWS, keys.published, keys.sent)
 
-STATES = ("settled", "unsettled")  # of a key on its way to another partition
 READ_STATE_AT_ONCE = 50  # categories in one script, because each may have megabytes
 SORTED_SETS_AT_ONCE = 10  # because that of a busy minute has thousands of members
 PAUSE = 0.1  # seconds between two tries to become the one that moves keys
@@ -32,7 +31,7 @@ class Move(NamedTuple):
     how: str  # what becomes of two keys, as `Key.united` says it
     member: str = ""  # its name in `views:unsettled`; "" for a key that is never in there
     new_member: str = ""
-    state: str = ""  # one of STATES for a key from another partition
+    state: str = ""  # "settled" or "unsettled" for a key from another partition
 
     @property
     def tag(self) -> str:
@@ -86,9 +85,7 @@ def move(rename: Rename) -> int:
     """
     moved = 0
     if keys.is_divided():
-        # Keys that an earlier call took out of one partition, and did not get into the other.
-        on_their_way = chain.from_iterable(scanning.key_batches(f"{keys.moving.family}:*"))
-        moved += _arrive(on_their_way, rename)
+        moved += _between_partitions().finish(rename)
     _rename_members(rename, at=buckets.now())
     _rename_members_of_visitors(rename)
     for key_names in _batches(rename):
@@ -130,14 +127,16 @@ def _move(key_names: Iterable[str], rename: Rename) -> int:
         if row in OF_CATEGORY:
             categories[subject] = new_subject
         else:
-            moves.append(_move_of(name, row, pieces, new_subject=new_subject))
-    moves_within = [move for move in moves if keys.tag_in(move.name) == move.tag]
-    moves_across = [move for move in moves if keys.tag_in(move.name) != move.tag]
-    moved = carried + _move_within(moves_within)
-    moved += _move_categories(_staying(categories))
-    moved += _send(moves_across, rename)
-    moved += _send_categories(_leaving(categories), rename)
-    return moved
+            moves.append(move_of(name, row, pieces, new_subject=new_subject))
+    if keys.is_divided():
+        moved: int = _between_partitions().move(moves, categories, rename)
+        return carried + moved
+    return carried + move_within(moves) + move_categories(categories)
+
+
+def _between_partitions() -> Any:
+    """Returns the module of a part that also moves keys to other partitions."""
+    return import_module(parts.division().renaming)
 
 
 def carry(name: str, row: keys.Key, pieces: Mapping[str, str], *, rename: Rename) -> int:
@@ -157,17 +156,7 @@ def carry(name: str, row: keys.Key, pieces: Mapping[str, str], *, rename: Rename
     return 1
 
 
-def _staying(categories: Mapping[str, str]) -> dict[str, str]:
-    """Returns the categories that stay in their partition. The new names are by the old ones."""
-    return {old: new for old, new in categories.items() if keys.tag(old) == keys.tag(new)}
-
-
-def _leaving(categories: Mapping[str, str]) -> dict[str, str]:
-    """Returns the categories that come to another partition. The new names are by the old ones."""
-    return {old: new for old, new in categories.items() if keys.tag(old) != keys.tag(new)}
-
-
-def _move_of(name: str, row: keys.Key, pieces: Mapping[str, str], *, new_subject: str) -> Move:
+def move_of(name: str, row: keys.Key, pieces: Mapping[str, str], *, new_subject: str) -> Move:
     """Returns where the key of that name goes, and what becomes of its mark in `views:unsettled`.
 
     `row` is its row in the table of keys, and `pieces` what stands in its name for the variables of
@@ -186,7 +175,7 @@ def _move_of(name: str, row: keys.Key, pieces: Mapping[str, str], *, new_subject
     return Move(name, new_name, row.united, member, new_name.removeprefix(prefix))
 
 
-def _move_within(moves: Sequence[Move]) -> int:
+def move_within(moves: Sequence[Move]) -> int:
     """Moves keys within their partitions. Returns their number."""
     calls = []
     for portion in scripts.parted(moves, scripts.SLICE // 2, tag_of=lambda move: move.tag):
@@ -199,7 +188,7 @@ def _move_within(moves: Sequence[Move]) -> int:
     return sum(scripts.run_all(*calls, patient=True))
 
 
-def _move_categories(
+def move_categories(
     categories: Mapping[str, str], arrived: Mapping[tuple[str, keys.Key], str] = {}
 ) -> int:
     """Moves the read state of categories, by their new names. Returns the number of keys.
@@ -225,93 +214,6 @@ def _move_categories(
             names += [row(new) for row in OF_CATEGORY]
         calls.append(Call("rename_read_state", names, (), int))
     return sum(scripts.run_all(*calls, patient=True))
-
-
-# Keys for another partition are first renamed where they are, then copied, removed, and moved to
-# their name. So what a process that dies has not finished is found by its name, and none of it is
-# added twice.
-
-
-def _send(moves: Sequence[Move], rename: Rename) -> int:
-    """Moves keys to other partitions. Returns their number."""
-    on_their_way: list[str] = []
-    for portion in scripts.parted(
-        moves, scripts.SLICE // 2, tag_of=lambda move: keys.tag_in(move.name)
-    ):
-        tag = keys.tag_in(portion[0].name)
-        names = [keys.unsettled(tag)]
-        transit_names: list[str] = []
-        for move in portion:
-            names_on_way = _transit_names(move.name, tag)
-            names += [move.name, *names_on_way]
-            transit_names += names_on_way
-        call = Call("take", names, [move.member for move in portion], int)
-        if scripts.run(call, patient=True):
-            on_their_way += _existing(transit_names)
-    return _arrive(on_their_way, rename)
-
-
-def _existing(key_names: Sequence[str]) -> list[str]:
-    """Returns those of the keys that exist."""
-    calls = [Call("EXISTS", [name], (), bool) for name in key_names]
-    answers = scripts.run_all(*calls, patient=True)
-    return [name for name, exists in zip(key_names, answers, strict=True) if exists]
-
-
-def _transit_names(name: str, tag: str) -> list[str]:
-    """Returns the names that a key has on its way, for each of STATES."""
-    move_id = token_hex(8)
-    name_without_prefix = name.removeprefix(keys.prefix())
-    return [keys.moving(tag, state, move_id, name_without_prefix) for state in STATES]
-
-
-def _send_categories(categories: Mapping[str, str], rename: Rename) -> int:
-    """Moves the read state of categories to other partitions. Returns the number of keys."""
-    # Each partition numbers its readers itself.
-    rows_without_ordinals = [row for row in OF_CATEGORY if not row.pattern.endswith(":ordinal")]
-    moves = []
-    for old, new in categories.items():
-        moves += [Move(row(old), row(new), "") for row in rows_without_ordinals]
-    return _send(moves, rename)
-
-
-def _arrive(names: Iterable[str], rename: Rename) -> int:
-    """Moves keys that are on their way to their new names. Returns their number."""
-    moves: list[Move] = []
-    categories: dict[str, str] = {}
-    arrived: dict[tuple[str, keys.Key], str] = {}
-    for name in dict.fromkeys(names):
-        _, transit = keys.parse(name)
-        row, pieces = keys.parse(keys.prefix() + transit["name"])
-        new_subject = rename.renamed(pieces["subject"])
-        if row is None or new_subject is None:
-            continue
-        arrived_name = _carry(name, transit, tag=keys.tag(new_subject))
-        if row in OF_CATEGORY:
-            categories[pieces["subject"]] = new_subject
-            arrived[pieces["subject"], row] = arrived_name
-            continue
-        move = _move_of(name, row, pieces, new_subject=new_subject)
-        moves.append(move._replace(name=arrived_name, member="", state=transit["state"]))
-    return _move_within(moves) + _move_categories(categories, arrived)
-
-
-def _carry(name: str, transit: Mapping[str, str], *, tag: str) -> str:
-    """Copies a key on its way to the partition with the tag, and removes it where it was.
-
-    Returns its name there.
-    """
-    new_name = keys.moving.placed(transit, tag=tag)
-    if new_name == name:
-        return name
-    content, lifetime = scripts.run_all(
-        Call[Any]("DUMP", [name]), Call[Any]("PTTL", [name]), patient=True
-    )
-    if content is not None:
-        arguments = (max(0, lifetime), content, "REPLACE")
-        scripts.run(Call("RESTORE", [new_name], arguments), patient=True)
-        scripts.run(Call("UNLINK", [name]), patient=True)
-    return new_name
 
 
 def _rename_members(rename: Rename, *, at: datetime) -> None:
