@@ -208,7 +208,7 @@ def write_subjects(subjects: Iterable[str]) -> None:
             write_chunk(chunk, record, epoch=epoch, faults=faults, steps=steps, extent=Extent())
         for step in steps:
             step.finish(has_changes=True)
-    _leave(record, faults, changed=frozenset(subjects))
+    _leave_to_next_flush(record, faults, changed=frozenset(subjects))
 
 
 def _flush(
@@ -254,7 +254,7 @@ def _flush(
         _write(work, recently_viewed)
     _finish(work, recently_viewed)
     faults.attempt("read state", partial(_keep_read_state, record, epoch, sent), None)
-    _leave(record, faults, changed=changed)
+    _leave_to_next_flush(record, faults, changed=changed)
     _note_end(record, epoch)
     return taken
 
@@ -264,7 +264,7 @@ def _end_quietly(record: FlushRun, faults: Faults, steps: Sequence[Steps]) -> No
     for step in steps:
         step.begin()
         step.finish(has_changes=False)
-    _leave(record, faults, changed=())
+    _leave_to_next_flush(record, faults, changed=())
 
 
 class Work(NamedTuple):
@@ -359,7 +359,7 @@ def _keep_read_state(
     read_state.store(epoch.tags, sent, is_full=is_full)
 
 
-def _leave(record: FlushRun, faults: Faults, *, changed: Container[str]) -> None:
+def _leave_to_next_flush(record: FlushRun, faults: Faults, *, changed: Container[str]) -> None:
     """Leaves what could not be written to the next flush, and says so."""
     record.locked += len(faults.locked)
     failed_and_changed = [subject for subject in faults.failed if subject in changed]
@@ -489,7 +489,7 @@ def _note_in_redis(
             in_redis = _last_flushes(epoch)
         earliest = min(in_redis.times.values())
         if in_sql.newest_reset > earliest:
-            _purge(epoch.tags, since=earliest)
+            _purge_old_counts(epoch.tags, since=earliest)
         is_full_due = in_redis.is_full_due
         for tag in epoch.tags:
             if in_redis.times[tag] > in_sql.newest_flushes[tag]:
@@ -557,7 +557,7 @@ def _known_in_sql(
     return KnownInSql(newest_flushes, last_good_flush, newest_reset)
 
 
-def _purge(tags: Sequence[str], *, since: int) -> None:
+def _purge_old_counts(tags: Sequence[str], *, since: int) -> None:
     """Removes counts from Redis that are older than the last reset or deletion of their subject, if
     that came after `since` (µs).
 
@@ -610,7 +610,7 @@ def _note_end(record: FlushRun, epoch: epochs.SqlEpoch) -> None:
     """
     # Redis still has the counts of a row that was deleted during the flush by a process that found
     # Redis gone. Once the end is noted, no flush looks for such a row.
-    _purge(epoch.tags, since=record.redis_time)
+    _purge_old_counts(epoch.tags, since=record.redis_time)
     # SQL gets the end only if all partitions have noted it, because a Redis that knows an earlier
     # time than SQL is taken for a restored one.
     end = max(server_time(patient=True), record.redis_time + 1)

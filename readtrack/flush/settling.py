@@ -66,7 +66,7 @@ def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
         if not counter_names:
             return settled
         if to_settle and not settled_now:  # another flush may have settled them
-            next(attempts)
+            next(attempts)  # raises after the last one
 
 
 def _left_over(began_by_name: Mapping[str, int], *, before: int) -> list[str]:
@@ -119,22 +119,22 @@ def stored_counters(counter_names: Sequence[str], faults: Faults) -> dict[str, S
             stored.update(part.stored_counters(counters_of_parts))
     for model, subjects_by_pk in subjects_by_model(totals).items():
         read = partial(_read_totals, model, subjects_by_pk, stored)
-        unread = faults.store([*subjects_by_pk.values()], read)
+        unreadable = faults.store([*subjects_by_pk.values()], read)
         not_found = [
             subject
             for subject in subjects_by_pk.values()
-            if stored[subject] is NOTHING and subject not in unread
+            if stored[subject] is NOTHING and subject not in unreadable
         ]
         # The count of a hidden row is not known, so to settle it would lose that.
-        unread |= hidden(model, not_found, faults)
-        for subject in unread:
+        unreadable |= refuse_hidden(model, not_found, faults)
+        for subject in unreadable:
             del stored[subject]
     return stored
 
 
-def hidden(model: type[Model], subjects: Collection[str], faults: Faults) -> set[str]:
-    """Returns those of the subjects that look deleted or locked because a policy of the database
-    hides their rows, or keeps the flush from changing them.
+def refuse_hidden(model: type[Model], subjects: Collection[str], faults: Faults) -> set[str]:
+    """Notes those of the subjects as faults that look deleted or locked because a policy of the
+    database hides their rows, or keeps the flush from changing them. Returns them.
     """
     if not subjects:
         return set()

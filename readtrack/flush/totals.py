@@ -9,7 +9,7 @@ from django.db.models import Model
 from readtrack import buckets
 from readtrack.conf import logger
 from readtrack.flush.archiving import archive_changed
-from readtrack.flush.settling import hidden, settle, stored_counters
+from readtrack.flush.settling import refuse_hidden, settle, stored_counters
 from readtrack.flush.steps import Steps
 from readtrack.models import Archive, FlushRun
 from readtrack.sql import absent, archive, databases, epochs, raising, row_counts
@@ -100,10 +100,10 @@ def _write_portion(
     missing = set(portion.subjects(written.missing))
     ahead = set(portion.subjects(written.ahead))
     locked = set(portion.subjects(written.locked))
-    hidden_subjects = hidden(portion.model, missing | locked, faults)
-    failed |= hidden_subjects
-    missing -= hidden_subjects
-    locked -= hidden_subjects
+    hidden = refuse_hidden(portion.model, missing | locked, faults)
+    failed |= hidden
+    missing -= hidden
+    locked -= hidden
     record.written += len(written.raised)
     record.lifted += _lift([*ahead], faults)
     not_stored = failed | missing
