@@ -329,7 +329,7 @@ def _earlier_keys(purpose: str) -> list[blake2b]:
 # Many visitors have the same agent, so that its part of the hash is computed once.
 @cached_setting("SECRET_KEY", maxsize=1024)
 def _key(purpose: str, agent: str | None = None) -> blake2b:
-    """Returns a keyed hash for that purpose that has already taken in the agent."""
+    """Returns the key for that purpose, as a hash that has already taken in the agent."""
     key = _derived(conf.SECRET or settings.SECRET_KEY, purpose, size=12)
     if agent is not None:
         key.update(f"address:{agent}:".encode("utf-8", "replace"))
@@ -337,7 +337,7 @@ def _key(purpose: str, agent: str | None = None) -> blake2b:
 
 
 def _derived(secret: str | bytes, purpose: str, *, size: int) -> blake2b:
-    """Returns a keyed hash for that purpose, of `size` bytes, that has not taken in any text.
+    """Returns the key for that purpose, as a hash of `size` bytes that has not taken in any text.
 
     It is copied for each text, which takes less time than to begin a hash.
     """

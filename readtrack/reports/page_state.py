@@ -165,11 +165,11 @@ def _stored_views(counts: Mapping[str, int | None]) -> dict[str, int]:
     stored = {subject: count or 0 for subject, count in counts.items()}
     not_loaded = [subject for subject, count in counts.items() if count is None]
     if not_loaded:
-        stored.update(_read(not_loaded))
+        stored.update(_views_in_sql(not_loaded))
     return stored
 
 
-def _read(subjects: Sequence[str]) -> dict[str, int]:
+def _views_in_sql(subjects: Sequence[str]) -> dict[str, int]:
     """Returns SQL's views by subject.
 
     While SQL is down, it returns no views if the totals in Redis are enough, because all of them

@@ -140,13 +140,13 @@ def _raise_each(
     prepared: databases.PreparedKeys,
     columns: Mapping[str, str],
 ) -> dict[Any, bool]:
-    """Raises each row by a statement of its own, all in one transaction, as `_raise` does."""
+    """Raises each row by its own statement, in one transaction. Returns what `_raise` returns."""
     connection = databases.of(table)
     rows = stored(table, list(snapshots))
     lower_pks = [pk for pk, row in rows.items() if _is_less(row, snapshots[pk])]
     statement = databases.statement(table, "raise_counts", **columns)
     with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:
-        unlocked_pks = _unlocked(table, lower_pks)
+        unlocked_pks = _lock_unlocked(table, lower_pks)
         changes = []
         for value, pk in prepared.originals.items():
             if pk in unlocked_pks:
@@ -157,7 +157,7 @@ def _raise_each(
     return {pk: rows[pk].views > snapshots[pk].views for pk in lower_pks if pk in unlocked_pks}
 
 
-def _unlocked(table: type[Model], keys: Collection[Any]) -> set[Any]:
+def _lock_unlocked(table: type[Model], keys: Collection[Any]) -> set[Any]:
     """Locks the rows that no other transaction has locked. Returns their primary keys."""
     if not databases.of(table).features.has_select_for_update:
         # SQLite locks no rows. To read them here would do harm: SQLite refuses the write of a

@@ -73,7 +73,7 @@ class Forms(NamedTuple):
 
 
 def count_views(hit: Hit, *, hits: int = 0) -> Call[Outcome]:
-    """Counts the hit's views, as `counting.count_views` does."""
+    """Returns the call that counts the hit's views, as a packed command where there is one."""
     command = command_of(hit)
     if not command:
         return counting.count_views(hit, hits=hits)

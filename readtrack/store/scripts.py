@@ -222,11 +222,11 @@ def sender(patient: bool, server: Redis | None = None) -> Callable[..., list[Any
             return sender(patient, server)(commands, meanwhile)
 
         return partial(client.spread, ask=ask_server)
-    with _making:
+    with _making_lock:
         return _connections_of(client.connection_pool, patient=patient).answers
 
 
-_making = Lock()  # because a cached function runs for each of several threads that come at once
+_making_lock = Lock()  # because threads that come at once all run a cached function
 
 
 @cached_setting("CACHES", "INSTALLED_APPS")
@@ -239,8 +239,8 @@ def _connections_of(pool: Any, *, patient: bool) -> Connections:
 
 def _begin_anew() -> None:
     """Forgets all connections after a fork, because the parent still uses them."""
-    global _making
-    _making = Lock()
+    global _making_lock
+    _making_lock = Lock()
     _connections_of.cache_clear()  # type: ignore[attr-defined]
     sender.cache_clear()  # type: ignore[attr-defined]
 

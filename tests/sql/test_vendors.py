@@ -78,7 +78,7 @@ def test_mariadb_is_told_from_mysql() -> None:
 @pytest.mark.django_db
 def test_rows_that_nobody_has_locked_can_be_written() -> None:
     rows = [factories.post().pk for _ in range(2)]
-    assert raising._unlocked(Post, rows) == set(rows)
+    assert raising._lock_unlocked(Post, rows) == set(rows)
 
 
 @pytest.mark.needs_parts("numbers")

@@ -107,7 +107,7 @@ class Form:
         return (highest + 1) * self.bits // 8 + 1
 
     def unread_calls(self, reader: Reader, subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
-        """Returns calls that read, as `unread` does, of categories of any partition.
+        """Returns calls that read, as `unread` does, the numbers of categories of any partition.
 
         If several calls have a number for a category, the highest one is right.
         """
