@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from pytest_django import Settings
 from redis import Redis
 
 from readtrack import receivers, reports, tracker
@@ -54,6 +55,18 @@ def test_keys_and_rows_of_a_deleted_object_are_deleted(
     assert not Breakdown.objects.exists()
     assert flush().orphans == 0
     assert redis.exists(f"views:total:{subject_of(other)}")
+
+
+@pytest.mark.parametrize("strategy", ["hll", "set", "daily"])
+def test_no_key_about_a_deleted_object_stays_but_those_of_single_visitors(
+    redis: Redis, settings: Settings, strategy: str
+) -> None:
+    settings.READTRACK = {"UNIQUE": strategy}
+    post = factories.post()
+    subject = subject_of(post)
+    view(post, visitor=Visitor("a"))
+    post.delete()
+    assert redis.keys(f"*{subject}") == [f"viewed:a:{subject}"]
 
 
 def test_a_child_that_leaves_its_parent_leaves_the_counts(redis: Redis) -> None:

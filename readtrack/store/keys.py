@@ -299,13 +299,13 @@ def _never() -> bool:
 # One line for each key.
 # fmt: off
 total = Key("views:total:{subject}", "string", 0, "views, absolute and live", kept_with="counts", united="add", settles=True)
-hours = Key("views:hours:{subject}", "hash", 3 * DAY, "views of one subject by hour; once a full flush has stored them, for a day more", united="add")
+hours = Key("views:hours:{subject}", "hash", 3 * DAY, "views of one subject by hour; once a full flush has stored them, for a day more", kept_with="counts", united="add")
 model_hour = Key("views:hour:{hour}:{model}", "string", 3 * DAY, "views of a model in an hour; their sum is the site's", united="add", settles=True)
 minute_visitors = Key("visitors:minute:{minute}:{model}", "HyperLogLog", 6 * MINUTE, "visitors of a model in a minute", united="PFMERGE")
 hll = Key("views:hll:{subject}", "HyperLogLog", 0, "unique visitors: strategy hll", kept_with="counts", united="PFMERGE")
 scratch = Key("views:hll:{subject}:stored", "HyperLogLog", 0, "exists only inside a script, during a merge", is_used=_never)
 unique = Key("views:unique:{subject}", "set", 0, "unique visitors: strategy set", kept_with="counts", united="SUNIONSTORE", holds="visitors")
-unique_day = Key("views:unique:day:{date}:{subject}", "set", 2 * DAY, "unique visitors of a day: strategy daily", united="SUNIONSTORE", holds="visitors")
+unique_day = Key("views:unique:day:{date}:{subject}", "set", 2 * DAY, "unique visitors of a day: strategy daily", kept_with="counts", united="SUNIONSTORE", holds="visitors")
 daily = Key("views:daily:{subject}", "string", 0, "sum of the daily numbers of visitors: strategy daily", kept_with="counts", united="add")
 bitmap = Key("views:bitmap:{subject}", "bitmap", 0, "unique visitors, one bit by reader number: strategy bitmap", kept_with="counts", united="BITOP", holds="readers")
 earlier = Key("views:earlier:{subject}", "string", 0, "visitors that Redis lost: strategies set, daily and bitmap", kept_with="counts", united="highest", is_used=_never)

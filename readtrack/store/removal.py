@@ -44,7 +44,8 @@ def remove_idle(
     `views` has the stored totals by subject, `hashes` the stored counts by kind and subject, then
     by field. The script compares the totals, and the sum of the counts of each kind. The result is
     the number of subjects that were removed. `hashes` is None where no part stores any: what a part
-    that is gone has left over goes with its subject.
+    that is gone has left over goes with its subject. What expires by itself stays, because reports
+    still read it.
     """
     rows = {}
     for subject, total in views.items():
@@ -54,4 +55,11 @@ def remove_idle(
                 counts = hashes.get((kind, subject), {})
                 sums.append(sum(counts.values()))
         rows[subject] = {"stored": {"views": str(total), "sums": sums}}
-    return subject_keys.call("remove", SHARED_KEYS, rows, keys.purged.ttl, decode=itemgetter(0))
+    return subject_keys.call(
+        "remove",
+        SHARED_KEYS,
+        rows,
+        keys.purged.ttl,
+        decode=itemgetter(0),
+        leaves_expiring=True,
+    )

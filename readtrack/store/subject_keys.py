@@ -42,6 +42,12 @@ def _other_rows_of_counts() -> Sequence[keys.Key]:
     return [row for row in every_row() if row.kept_with == "counts" and row not in left_out]
 
 
+@cached_setting("INSTALLED_APPS", maxsize=1)
+def _lasting_rows_of_counts() -> Sequence[keys.Key]:
+    """Returns those of the same rows whose keys do not expire by themselves."""
+    return [row for row in _other_rows_of_counts() if not row.ttl]
+
+
 def names_of(rows: Sequence[keys.Key], subject: str, *, at: datetime) -> list[str]:
     """Returns the names of all keys of these rows that a subject may have."""
     tag = keys.tag(subject)
@@ -84,18 +90,21 @@ def call(
     rows: Mapping[str, dict[str, Any]],
     *arguments: int,
     decode: Callable[[Any], int] = int,
+    leaves_expiring: bool = False,
 ) -> Call[int]:
     """Returns a call with the shared keys of one partition, then all keys of each subject.
 
     `rows` has what else the script has to know of each subject, by subject. The script gets it as a
     JSON list, whose entries also say where in KEYS the keys of the subject are, and behind it the
-    arguments. The result is a number, which the script decides.
+    arguments. The result is a number, which the script decides. With `leaves_expiring` the script
+    does not get the keys that expire by themselves, such as those of days.
     """
     kinds = keys.hash_kinds()
     prefix = keys.prefix()
     tag = keys.tag(next(iter(rows)))
     at = buckets.now()
-    other_keys = [(row, slot) for row in _other_rows_of_counts() for slot in slots(row, at=at)]
+    other_rows = _lasting_rows_of_counts() if leaves_expiring else _other_rows_of_counts()
+    other_keys = [(row, slot) for row in other_rows for slot in slots(row, at=at)]
     key_names = [row(tag) for row in shared]
     entries: list[dict[str, Any]] = []
     for subject, details in rows.items():

@@ -295,6 +295,24 @@ def test_idle_subjects_leave_redis_unless_only_redis_knows_who_has_seen_them(
         assert reports.has_seen(user, post)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "key"),
+    [("hll", "views:hours:{}"), ("hll", "views:hll:day:{}"), ("daily", "views:unique:day:{}")],
+)
+def test_what_reports_still_read_of_an_idle_subject_stays_until_it_expires(
+    post: Post, redis: Redis, settings: Settings, strategy: str, key: str
+) -> None:
+    settings.READTRACK = {"UNIQUE": strategy}
+    view(post)
+    _archive()
+    Archive.objects.update(hour=1)
+    _archive()
+    assert remaining_keys(redis, post) == []
+    today = buckets.local_day_bucket(buckets.now())
+    name = f"{today}:{subject_of(post)}" if "day" in key else subject_of(post)
+    assert redis.ttl(key.format(name)) > 0
+
+
 def _begin_anew(redis: Redis, post: Post) -> None:
     """Gives Redis a new total, as high as SQL's, of other views."""
     redis.delete(f"views:total:{subject_of(post)}")

@@ -108,6 +108,33 @@ def test_what_is_written_of_views_from_before_the_reset_does_not_stay_in_the_cha
 
 
 @pytest.mark.needs_parts("numbers")
+@pytest.mark.parametrize("has_history", [True, False])
+def test_the_chart_has_no_view_from_before_the_reset_and_needs_no_flush_for_that(
+    post: Post, settings: Settings, *, has_history: bool
+) -> None:
+    settings.READTRACK = {"NUMBERS": {"history": has_history}}
+    assert views_in_chart(post) == 5
+    tracker.reset_views(post)
+    assert views_in_chart(post) == 0
+    view(post, 2)
+    assert views_in_chart(post) == 2
+    flush()
+    assert views_in_chart(post) == 2
+
+
+def test_a_visitor_of_the_day_is_one_after_the_reset_too(redis: Redis, settings: Settings) -> None:
+    settings.READTRACK = {"UNIQUE": "daily"}
+    post = factories.post()
+    ann = Visitor("a")
+    view(post, visitor=ann)
+    tracker.reset_views(post)
+    redis.delete(f"viewed:{ann.id}:{subject_of(post)}")  # as time does it
+    view(post, visitor=ann)
+    flush()
+    assert counts(post) == (1, 1)
+
+
+@pytest.mark.needs_parts("numbers")
 def test_the_chart_forgets_views_from_before_the_reset_though_a_flush_was_killed(
     post: Post, redis: Redis
 ) -> None:
