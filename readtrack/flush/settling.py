@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from django.db.models import Model
 
@@ -21,6 +22,15 @@ NOTHING = Stored({"": 0})  # what SQL stores of a row that is gone
 LEFT_OVER_AFTER = keys.DAY * 1_000_000
 
 
+class _Settling(NamedTuple):
+    """What is to be settled in one partition."""
+
+    redis_epoch: Epoch
+    sql_epoch: Epoch | None  # the epoch that SQL knows of the partition, if any
+    to_add: Mapping[str, Stored]  # SQL's counts by counter
+    unreadable: int  # number of the counters that are left out, because SQL cannot be read
+
+
 def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
     """Adds SQL's count to each unsettled counter, and lets a restored Redis join SQL's epochs.
 
@@ -35,38 +45,59 @@ def settle(epoch: epochs.SqlEpoch, faults: Faults) -> int:
     unreadable: Counter[str] = Counter()
     attempts = databases.attempts("unsettled counters")
     while True:
-        # Of each partition the next names in `views:unsettled`, and its epoch.
+        # Of each partition the next counters, and its epoch.
         lists = counters.unsettled(until=until, tags=epoch.tags, after=unreadable)
-        counter_names: list[str] = []
-        for began_by_name, _redis_epoch in lists:
-            counter_names += began_by_name
-        stored = stored_counters(counter_names, faults)
-        # SQL's epochs are read after SQL's counts, so that all these counts were settled in these
-        # epochs or in earlier ones.
-        sql_epochs = epoch.known([redis_epoch for _began_by_name, redis_epoch in lists])
+        settlings = _settlings(lists, epoch, faults, left_over_before=until - LEFT_OVER_AFTER)
         # A partition without unsettled counters is called, too, because it may have been restored.
-        calls = []
-        to_settle = 0
-        for began_by_name, redis_epoch in lists:
-            sql_epoch = sql_epochs.get(redis_epoch.tag)
-            left_over = _left_over(began_by_name, before=until - LEFT_OVER_AFTER)
-            to_add = _to_add(
-                began_by_name,
-                {**dict.fromkeys(left_over, NOTHING), **stored},
-                redis_epoch=redis_epoch,
-                sql_epoch=sql_epoch,
+        calls = [
+            counters.settle(
+                settling.to_add, epoch=settling.redis_epoch, sql_epoch=settling.sql_epoch
             )
-            to_settle += len(to_add)
-            unreadable[redis_epoch.tag] += len(began_by_name) - len(to_add)
-            calls.append(counters.settle(to_add, epoch=redis_epoch, sql_epoch=sql_epoch))
-        answers: list[tuple[int, Epoch]] = scripts.run_all(*calls, patient=True)
-        epoch.advance([new_epoch for _count, new_epoch in answers])
-        settled_now = sum(count for count, _new_epoch in answers)
+            for settling in settlings
+        ]
+        counts, new_epochs = zip(*scripts.run_all(*calls, patient=True), strict=True)
+        epoch.advance(new_epochs)
+        settled_now: int = sum(counts)
         settled += settled_now
-        if not counter_names:
+        if not any(began_by_name for began_by_name, _redis_epoch in lists):
             return settled
-        if to_settle and not settled_now:  # another flush may have settled them
+        for settling in settlings:
+            unreadable[settling.redis_epoch.tag] += settling.unreadable
+        if not settled_now and any(settling.to_add for settling in settlings):
+            # Another flush may have settled them.
             next(attempts)  # raises after the last one
+
+
+def _settlings(
+    lists: Sequence[tuple[Mapping[str, int], Epoch]],
+    epoch: epochs.SqlEpoch,
+    faults: Faults,
+    *,
+    left_over_before: int,
+) -> list[_Settling]:
+    """Returns what is to be settled in each partition.
+
+    `lists` has, for each partition, when each counter began (µs) and the epoch in Redis. Counters
+    of parts that are gone are settled if they began before `left_over_before` (µs).
+    """
+    counter_names = list(chain.from_iterable(began_by_name for began_by_name, _epoch in lists))
+    stored = stored_counters(counter_names, faults)
+    # SQL's epochs are read after SQL's counts, so that all these counts were settled in these
+    # epochs or in earlier ones.
+    sql_epochs = epoch.known([redis_epoch for _began_by_name, redis_epoch in lists])
+    settlings = []
+    for began_by_name, redis_epoch in lists:
+        sql_epoch = sql_epochs.get(redis_epoch.tag)
+        left_over = _left_over(began_by_name, before=left_over_before)
+        to_add = _to_add(
+            began_by_name,
+            {**dict.fromkeys(left_over, NOTHING), **stored},
+            redis_epoch=redis_epoch,
+            sql_epoch=sql_epoch,
+        )
+        unreadable = len(began_by_name) - len(to_add)
+        settlings.append(_Settling(redis_epoch, sql_epoch, to_add, unreadable))
+    return settlings
 
 
 def _left_over(began_by_name: Mapping[str, int], *, before: int) -> list[str]:
