@@ -3,6 +3,7 @@
 Some read the newest stories, so that the list of the last hour has more than one.
 """
 
+import random
 from datetime import timedelta
 from typing import Any
 
@@ -12,14 +13,18 @@ from django.test import RequestFactory
 from django.utils import timezone
 
 from demo_project.blog.models import Post
+from demo_project.blog.past import COUNTRIES
 from demo_project.traffic.agents import MAC
 from readtrack import tracker
 from readtrack.alerts import minutes
 from readtrack.alerts.run import send_alerts
 from readtrack.flush.run import flush
+from readtrack.hits.hit import Hit
+from readtrack.subjects import subject_of
 
 READERS = 180
 PLACE = 30  # of the story among the newest ones: it is some weeks old, so that nobody expects it
+SOURCE = (("channel", "social"), ("referrer", "news.ycombinator.com"))  # where all come from
 NEWEST = 9  # stories that are read, too; fewer people read each one than the one before
 
 
@@ -45,11 +50,18 @@ class Command(BaseCommand):
 def _view(story: Post, *, readers: int, place: int) -> None:
     """Views the story, by so many visitors. Each has an address of the place's own."""
     requests = RequestFactory()
-    for number in range(readers):
+    countries = random.choices([*COUNTRIES], weights=[*COUNTRIES.values()], k=readers)
+    for number, country in enumerate(countries):
         request = requests.get(
             story.get_absolute_url(),
             REMOTE_ADDR=f"198.18.{number}.{place + 1}",
             HTTP_USER_AGENT=f"Mozilla/5.0 ({MAC}; rv:147.0) Gecko/20100101 Firefox/147.0",
         )
         request.user = AnonymousUser()
-        tracker.view(story, visitor=tracker.visitor(request))
+        hit = Hit(
+            tracker.visitor(request),
+            timezone.now(),
+            views=(subject_of(story),),
+            dimensions=(*SOURCE, ("device", "desktop"), ("country", country)),
+        )
+        tracker.record(hit)
