@@ -229,7 +229,7 @@ def test_the_pages_lead_to_each_other(admin_client: Any, settings: Settings) -> 
         f'<a href="{post.get_absolute_url()}" referrerpolicy="same-origin">View on site</a>'
         in shown
     )
-    assert "Trending now" not in shown  # which would have one row
+    assert "Views of the last hour" not in shown  # which would have one row
     given = {"object": subject_of(post), "period": "28"}
     assert admin_client.get(DASHBOARD, given).url == f"{page_of(post)}?period=28"
     report = f"{DASHBOARD}?period=7&author={user.pk}"

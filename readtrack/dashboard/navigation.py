@@ -1,6 +1,7 @@
 """The links of the page to itself: to other periods, comparisons, intervals, filters and lists."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -8,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from readtrack import buckets
+from readtrack.numbers import local_time
 from readtrack.numbers.comparison import span_text
 from readtrack.numbers.data import ScopeData
 from readtrack.numbers.filters import Chosen
@@ -17,6 +19,8 @@ from readtrack.numbers.scope import (
     DEFAULT_PERIOD,
     INTERVALS,
     PERIODS,
+    PUBLISHED,
+    Days,
     Scope,
 )
 
@@ -82,6 +86,7 @@ def navigation(
         tab_choices.append(Choice(TABS[name], address, is_chosen=name == own_tab))
     context = {
         "periods": _period_choices(scope, here),
+        "quick": quick_choices(scope, here),
         "period": scope.periods.get(scope.period, ""),
         "span": _span(data, scope),
         "earlier": scope.address_beside(-1, **here),
@@ -159,16 +164,42 @@ def _period_choices(scope: Scope, here: Mapping[str, str]) -> list[Choice]:
 
 
 def quick_choices(scope: Scope, here: Mapping[str, str]) -> list[Choice]:
-    """Returns the periods that are a click away: today, and two that are over.
+    """Returns the periods that are a click away: today, and two that are over; of a story those of
+    its life.
 
     `here` are the parameters of the page's own series.
     """
-    labels = {**PERIODS, "today": TODAY}
+    if scope.published is None:
+        return _choices(("today", "yesterday", "last-week"), scope, here)
+    names = ("today", "week", PUBLISHED)
+    if buckets.now() - scope.published <= buckets.WEEK:
+        return _choices(names, scope, here)
+    first_week = _first_week(scope, scope.published, here)
+    if first_week.is_chosen:  # the others are not by the hour, and compared
+        here = {**here, "by": "", "compare": ""}
+    return [*_choices(names, scope, here), first_week]
+
+
+def _choices(periods: Sequence[str], scope: Scope, here: Mapping[str, str]) -> list[Choice]:
+    """Returns the choices of these periods, keys of the scope's."""
+    labels = {**scope.periods, "today": TODAY}
     choices = []
-    for period in ("today", "yesterday", "last-week"):
+    for period in periods:
         address = scope.address(period=period, **here)
         choices.append(Choice(labels[period], address, is_chosen=period == scope.period))
     return choices
+
+
+def _first_week(scope: Scope, published: datetime, here: Mapping[str, str]) -> Choice:
+    """Returns the first seven days of a story by the hour, for which a longer chart has no room.
+
+    They are compared with nothing, as nothing was before.
+    """
+    first = local_time.day_of(published)
+    days = Days(first, first + buckets.WEEK - buckets.DAY)
+    span = {"from": days.first.isoformat(), "to": days.last.isoformat()}
+    address = scope.address(period="", by="hour", compare="none", **span, **here)
+    return Choice(_("First 7 days"), address, is_chosen=scope.span.days == days)
 
 
 def begins_before_skips(scope: Scope) -> bool:

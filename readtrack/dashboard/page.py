@@ -18,7 +18,6 @@ from readtrack.dashboard.navigation import (
     filters_in_words,
     navigation,
     parameters,
-    quick_choices,
 )
 from readtrack.dashboard.overview import overview
 from readtrack.dashboard.panels import files_of, linked_objects, table_context
@@ -130,7 +129,6 @@ def page_context(
         context["lead"] = _lead(verdict, data, site=site)
         context["next_steps"] = _next_steps(data, site=site)
         context.update(overview(tables_by_name, data, group=asked.group, site=site))
-        context["quick"] = quick_choices(scope, here)
         context["list"] = first_stories(tables_by_name["most-viewed"], data, site=site)
     if tab == STORIES:
         context["list"] = stories_of(data, asked, site=site)

@@ -1030,7 +1030,8 @@ def trending(data: ScopeData) -> Table:
     empty = _("Not known at the moment.")
     if data.is_whole:
         empty = _("No views in the last hour.")
-    return Table("trending", _("Trending now"), caption, _columns("title", "views"), rows, empty)
+    title = _("Views of the last hour")
+    return Table("trending", title, caption, _columns("title", "views"), rows, empty)
 
 
 def now(data: ScopeData) -> Table:
@@ -1058,9 +1059,7 @@ def not_counted(data: ScopeData) -> Table:
     return Table(
         name="not-counted",
         title=_("Not counted"),
-        caption=_with_robots(
-            data, _("Of the whole site, whatever the filters. They are kept for 48 hours.")
-        ),
+        caption=_with_robots(data, _kept_hits(data)),
         columns=_columns("reason", *REFUSED),
         rows=_refused(data, labels),
         empty=_empty_refused(
@@ -1084,11 +1083,10 @@ def robots(data: ScopeData) -> Table:
         if name.startswith(NAME_PREFIX):
             labels[name] = special_labels.get(name, name.removeprefix(NAME_PREFIX))
     caption = _("By the names that they give themselves: some 50 names an hour.")
-    kept = _("Of the whole site, whatever the filters. They are kept for 48 hours.")
     return Table(
         name="robots",
         title=_("Robots and assistants"),
-        caption=_with_robots(data, f"{caption} {kept}"),
+        caption=_with_robots(data, f"{caption} {_kept_hits(data)}"),
         columns=_columns("robot", *REFUSED),
         rows=_refused(data, labels),
         empty=_empty_refused(
@@ -1096,6 +1094,19 @@ def robots(data: ScopeData) -> Table:
         ),
         row_limit=2 * ROWS_ON_PAGE,
     )
+
+
+def _kept_hits(data: ScopeData) -> str:
+    """Returns of what the numbers are: of a period of which Redis keeps only the last hours, since
+    when.
+    """
+    first_kept_hour = buckets.hour_index(buckets.now()) + 1 - len(data.skips)
+    hours = data.asked.span.hours
+    if data.asked.is_present or first_kept_hour not in hours[1:]:
+        return _("Of the whole site, whatever the filters. They are kept for 48 hours.")
+    since = timezone.localtime(buckets.hour_start(first_kept_hour))
+    text = _("Only since %(when)s, as they are kept for 48 hours. Of the whole site.")
+    return text % {"when": date_format(since, "DATETIME_FORMAT")}
 
 
 def _with_robots(data: ScopeData, caption: str) -> str:

@@ -802,6 +802,20 @@ def test_hits_of_robots_are_not_said_to_be_none_where_they_are_not_known(
         assert "in all" not in caption  # before: "0 hits by robots and assistants in all."
 
 
+@freeze_time("2026-11-20T12:30:00")  # a Friday
+def test_refused_hits_of_a_week_of_which_some_are_kept_say_since_when(admin_client: Client) -> None:
+    skip_buffer.add(skips.key_of(buckets.now() - buckets.DAY), ["bot"])
+    skip_buffer.send_rest()
+    given = {"from": "2026-11-13", "to": "2026-11-19"}
+    for page in (opened(admin_client, **given), opened(admin_client, tab="refused", **given)):
+        since = "Only since Nov. 18, 2026, 1 p.m., as they are kept for 48 hours."
+        assert since in page.text  # before: as if the number were that of the week
+    assert "Only since" not in opened(admin_client).text
+    assert (
+        "Only since" not in opened(admin_client, **{"from": "2026-11-19", "to": "2026-11-19"}).text
+    )
+
+
 @pytest.mark.parametrize(("count", "label"), [(5, "Robots and assistants by name"), (6, "All 6")])
 def test_refused_hits_that_the_first_screen_leaves_out_are_told(
     count: int, label: str, admin_client: Client

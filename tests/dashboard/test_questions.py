@@ -262,3 +262,26 @@ def test_each_of_twelve_answers_is_one_link_away_and_right_by_sql(site: Site) ->
     said = {name: answer[0] for name, answer in answers.items()}
     assert said == {name: answer[1] for name, answer in answers.items()}
     assert all(said.values())
+
+
+def test_the_page_of_an_older_story_has_its_week_and_its_first_hours_one_link_away(
+    site: Site,
+) -> None:
+    published = buckets.now() - 60 * buckets.DAY
+    story = Article.objects.create(published_at=published)
+    first_hour = buckets.hour_index(published)
+    this_week = local_time.first_hour_of(local_time.today() - buckets.DAY)
+    store({(subject_of(story), first_hour): 7, (subject_of(story), first_hour + 3): 5})
+    History.objects.create(subject=subject_of(story), hour=this_week, views=21, visitors=0)
+    address = f"{DASHBOARD}object/{subject_of(story)}/"
+    quick = {str(one.label): one for one in site.client.get(address).context["quick"]}
+    assert list(quick) == ["Today", "This week", "Since publication", "First 7 days"]
+    week = site.client.get(address + quick["This week"].address)
+    assert figure(week, "views").value == "9"
+    page = site.client.get(address + quick["First 7 days"].address)
+    hours = [point.views for point in page.context["data"].chart.points if point.views]
+    assert hours == [7, 5]  # before: by the day, in three clicks
+    [chosen] = [one.label for one in page.context["quick"] if one.is_chosen]
+    assert chosen == "First 7 days"
+    new = {str(one.label) for one in site.story().context["quick"]}
+    assert new == {"Today", "This week", "Since publication"}
