@@ -27,7 +27,6 @@ from readtrack.models import FlushRun
 from readtrack.page import placeholders
 from readtrack.page.filling import filled
 from readtrack.page.placeholders import COUNT, Placeholder, placeholders_in
-from readtrack.script import tokens
 from readtrack.store import keys
 from readtrack.store.connection import connect
 from readtrack.store.flush_notes import LayoutError, NewerLayoutError
@@ -326,6 +325,8 @@ def test_tasks_keep_their_names_and_arguments() -> None:
 @pytest.fixture
 def newer_tokens(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], Any]:
     """Returns a function that calls another one as a newer version would."""
+    from readtrack.script import tokens
+
     tokens._warn_of_layout.cache_clear()  # type: ignore[attr-defined]
 
     def call(make: Callable[[], Any]) -> Any:

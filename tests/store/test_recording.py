@@ -7,7 +7,6 @@ from pytest_django import Settings
 
 from readtrack import buckets, tracker
 from readtrack.hits.visitors import Visitor
-from readtrack.numbers import hours_of_models
 from readtrack.store import counters, keys, read_state, recording, scripts
 from readtrack.store.counting import count_views
 from tests.support import factories
@@ -59,6 +58,8 @@ def test_with_everything_on_a_hit_is_one_round_trip_and_declares_its_keys(
 def test_what_changed_is_named_without_the_prefix(
     prefix: str, settings: Settings, redis: Any
 ) -> None:
+    from readtrack.numbers import hours_of_models
+
     settings.READTRACK = {"PREFIX": prefix}
     hit = factories.hit("site.post:1")
     tracker.record(hit)

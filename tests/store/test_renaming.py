@@ -12,7 +12,6 @@ from redis import Redis
 from readtrack import buckets, tracker
 from readtrack.hits.visitors import Visitor
 from readtrack.models import Reset
-from readtrack.numbers import hours_of_models
 from readtrack.sql import deletions
 from readtrack.sql import renaming as sql_renaming
 from readtrack.store import (
@@ -161,7 +160,7 @@ def test_what_was_counted_under_both_names_is_counted_once(
 
 @pytest.mark.needs_parts("numbers")
 def test_the_hashes_and_hours_of_both_names_add_up(redis: Redis, partitions: int) -> None:
-    from readtrack.numbers import live_counters
+    from readtrack.numbers import hours_of_models, live_counters
 
     record(OLD, 2, dimensions=(("device", "phone"),))
     record(NEW, 1, dimensions=(("device", "phone"),))
