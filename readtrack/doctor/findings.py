@@ -1,7 +1,7 @@
 """The findings of the doctor: its judgements of measurements. Nothing here asks a server."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -10,29 +10,24 @@ from django.db import DataError, Error, IntegrityError, NotSupportedError
 from readtrack import __version__, layouts, shipped
 from readtrack.conf import conf
 from readtrack.doctor.measurements import (
-    Addresses,
-    Clocks,
     Drift,
     Flushes,
-    Keys,
     Locks,
     Memory,
     Outbox,
     Parts,
     Persistence,
-    Ping,
     Pooler,
     ReadStateCopies,
     Role,
     Schedule,
-    Scripts,
     Shortage,
     Tables,
     Totals,
     Version,
 )
 from readtrack.doctor.wording import counted, duration, size
-from readtrack.hits.addresses import NOTICES
+from readtrack.hits.addresses import NOTICES, Notice
 from readtrack.lines import one_line
 from readtrack.sql import runs
 from readtrack.store import connection
@@ -84,24 +79,24 @@ def _finding(level: str, message: str, hint: str) -> Finding:
     return Finding(level, one_line(message), one_line(hint))
 
 
-def of_ping(ping: Ping) -> list[Finding]:
+def of_ping(seconds: float) -> list[Finding]:
     """Judges how long pages wait for Redis."""
-    message = f"A PING takes {ping.seconds * 1000:.2f} ms."
-    if ping.seconds <= SLOW:
+    message = f"A PING takes {seconds * 1000:.2f} ms."
+    if seconds <= SLOW:
         return [_ok(message)]
     return [_warning(message, "Every page waits this long. Move Redis closer to the web servers.")]
 
 
-def of_clocks(clocks: Clocks) -> list[Finding]:
+def of_clocks(ahead: timedelta) -> list[Finding]:
     """Judges whether this machine and Redis have the same time."""
-    if abs(clocks.ahead) <= CLOCKS_APART:
+    if abs(ahead) <= CLOCKS_APART:
         return [_ok("This machine's clock agrees with Redis's.")]
     direction = "behind"
-    if clocks.ahead > timedelta(0):
+    if ahead > timedelta(0):
         direction = "ahead of"
     return [
         _warning(
-            f"This machine's clock is {duration(abs(clocks.ahead))} {direction} Redis's.",
+            f"This machine's clock is {duration(abs(ahead))} {direction} Redis's.",
             "Let NTP set both. Views are dated by Redis's clock; charts end, and cookies age, by"
             " that of the machine.",
         )
@@ -160,13 +155,13 @@ def of_role(role: Role) -> list[Finding]:
     return [_ok(message)]
 
 
-def of_keys(keys: Keys) -> list[Finding]:
+def of_keys(layout: int) -> list[Finding]:
     """Judges whether this version knows the layout of the keys."""
-    if not keys.layout:
+    if not layout:
         return [_ok("No flush has noted the layout of the keys yet.")]
-    if keys.layout > layouts.KNOWN:
-        return [_error(layouts.sentence("Redis has keys", keys.layout), layouts.HINT)]
-    return [_ok(f"The keys have layout {keys.layout}, which this version knows.")]
+    if layout > layouts.KNOWN:
+        return [_error(layouts.sentence("Redis has keys", layout), layouts.HINT)]
+    return [_ok(f"The keys have layout {layout}, which this version knows.")]
 
 
 def of_tables(tables: Tables) -> list[Finding]:
@@ -290,13 +285,13 @@ def _failed_write(write: str) -> Finding:
     )
 
 
-def of_scripts(scripts: Scripts) -> list[Finding]:
+def of_scripts(refused: str | None) -> list[Finding]:
     """Judges whether the Redis user may run the Lua scripts."""
-    if scripts.refusal is None:
+    if refused is None:
         return [_ok("The Lua scripts load and run.")]
     return [
         _error(
-            f"Redis refuses the Lua scripts: {scripts.refusal}",
+            f"Redis refuses the Lua scripts: {refused}",
             "Nothing is counted without them."
             " Let the Redis user run EVAL, EVALSHA and the commands that the scripts call.",
         )
@@ -321,9 +316,9 @@ def of_shortage(shortage: Shortage) -> list[Finding]:
     ]
 
 
-def of_addresses(addresses: Addresses) -> list[Finding]:
+def of_addresses(notices: Mapping[Notice, int]) -> list[Finding]:
     """Judges by what web processes noticed whether new visitors share the address of a proxy."""
-    if not addresses.notices:
+    if not notices:
         return [_ok("No sign in the last 24 hours that new visitors share a proxy's address.")]
     return [
         _warning(
@@ -333,7 +328,7 @@ def of_addresses(addresses: Addresses) -> list[Finding]:
             " such as 2 for a CDN in front of nginx, and 0 without a proxy."
             " Let each of them send the header.",
         )
-        for notice in addresses.notices
+        for notice in notices
     ]
 
 

@@ -44,20 +44,6 @@ HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Ping:
-    """The time that a page waits for Redis: that of the fastest of a few answers."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """The layout of the keys in Redis, as flushes noted it."""
-
-    layout: int  # 0 before the first flush
-
-
-@dataclass(frozen=True, slots=True)
 class Tables:
     """The migrations of the app's tables."""
 
@@ -73,13 +59,6 @@ class Parts:
 
     installed: Sequence[str]  # names such as "readtrack.numbers"
     left_over: Sequence[str]  # names of parts that are not installed, and have tables
-
-
-@dataclass(frozen=True, slots=True)
-class Clocks:
-    """The difference between the clock of this machine and that of Redis."""
-
-    ahead: timedelta  # of Redis's clock; negative if this machine's is behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,26 +100,12 @@ class Persistence:
 
 
 @dataclass(frozen=True, slots=True)
-class Scripts:
-    """Whether the Lua scripts run."""
-
-    refusal: str | None  # the server's; None if they run
-
-
-@dataclass(frozen=True, slots=True)
 class Shortage:
     """Whether pages found no free connection to Redis."""
 
     views: int  # that were lost in the last 24 hours
     of_pool: int  # max_connections, of each process
     of_server: int  # maxclients; 0 if the server does not tell
-
-
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """What web processes noticed about the addresses of new visitors in the last 24 hours."""
-
-    notices: Mapping[Notice, int]  # how often each was noticed, 1 at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,18 +176,20 @@ class Drift:
     different: Collection[str]  # subjects whose difference no view since the last flush explains
 
 
-def ping() -> Ping:
-    """Measures how long a page waits. Raises UnusableError for a cache that is no Redis."""
+def ping() -> float:
+    """Measures how long a page waits (s): as long as the fastest of a few answers takes.
+
+    Raises UnusableError for a cache that is no Redis."""
     problem = connection.misconfiguration()
     if problem:
         raise connection.UnusableError(problem)
     client = connection.connect()
-    return Ping(min(timeit.repeat(client.ping, number=1, repeat=PINGS)))
+    return min(timeit.repeat(client.ping, number=1, repeat=PINGS))
 
 
-def keys_in_redis() -> Keys:
-    """Reads the layout that flushes noted."""
-    return Keys(flush_notes.known_layout().layout)
+def layout_of_keys() -> int:
+    """Reads the layout of the keys that flushes noted; 0 before the first flush."""
+    return flush_notes.known_layout().layout
 
 
 def tables() -> Tables:
@@ -248,12 +215,14 @@ def installed_parts() -> Parts:
     return Parts(installed, left_over)
 
 
-def clocks() -> Clocks:
-    """Compares the two clocks, to half of the time that an answer takes."""
+def clocks() -> timedelta:
+    """Measures how far this machine's clock is ahead of Redis's, to half of the time that an
+    answer takes. It is negative if the machine's is behind.
+    """
     asked = time()
     redis_time = connection.server_time() / 1_000_000
     answered = time()
-    return Clocks(timedelta(seconds=(asked + answered) / 2 - redis_time))
+    return timedelta(seconds=(asked + answered) / 2 - redis_time)
 
 
 def version(client: Any) -> Version:
@@ -316,8 +285,11 @@ def _configured(name: str, client: Any) -> str | None:
     return directives.get(name)
 
 
-def lua_scripts() -> Scripts:
-    """Tries whether the Redis user may run scripts by their text and by their digest."""
+def lua_scripts() -> str | None:
+    """Tries whether the Redis user may run scripts by their text and by their digest.
+
+    Returns the server's refusal, None if they run.
+    """
     try:
         for client in connection.servers(patient=True):
             client.eval(ONE, 0)
@@ -325,8 +297,8 @@ def lua_scripts() -> Scripts:
         epochs = [counters.epoch(tag) for tag in keys.tags()]
         scripts.run_all(*epochs, patient=True)
     except connection.ResponseError as error:
-        return Scripts(refusal=str(error))
-    return Scripts(refusal=None)
+        return str(error)
+    return None
 
 
 def shortage() -> Shortage:
@@ -341,15 +313,17 @@ def shortage() -> Shortage:
     return Shortage(views, client.connection_pool.max_connections, of_server)
 
 
-def addresses() -> Addresses:
-    """Reads what the web processes noticed about the addresses of new visitors."""
+def addresses() -> dict[Notice, int]:
+    """Reads what the web processes noticed about the addresses of new visitors in the last 24
+    hours, and how often, once at least.
+    """
     [hours] = scripts.run_all(skips.by_hour(NOTICED, at=buckets.now()))
     notices: dict[Notice, int] = {}
     for notice in NOTICES:
         times = sum(hour[notice] for hour in hours)
         if times:
             notices[notice] = times
-    return Addresses(notices)
+    return notices
 
 
 def flushes() -> Flushes:

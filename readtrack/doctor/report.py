@@ -38,7 +38,7 @@ EXAMINATIONS = (
         "persistence", measurements.persistence, findings.of_persistence, REDIS, is_by_server=True
     ),
     Examination("scripts", measurements.lua_scripts, findings.of_scripts, REDIS),
-    Examination("keys", measurements.keys_in_redis, findings.of_keys, REDIS),
+    Examination("keys", measurements.layout_of_keys, findings.of_keys, REDIS),
     Examination("tables", measurements.tables, findings.of_tables, SQL),
     Examination("parts", measurements.installed_parts, findings.of_parts, SQL),
     Examination("connections", measurements.shortage, findings.of_shortage, REDIS),

@@ -54,7 +54,7 @@ def test_notices_about_addresses_are_counted_over_a_day(redis: Redis) -> None:
     now = buckets.now()
     for hours, times in ((0, 2), (23, 3), (30, 9)):
         redis.hincrby(skips.key_of(now - hours * buckets.HOUR), "forwarded", times)
-    assert measurements.addresses().notices == {"forwarded": 5}
+    assert measurements.addresses() == {"forwarded": 5}
 
 
 def test_totals_are_counted_and_those_that_are_no_numbers_are_named(redis: Redis) -> None:
@@ -87,8 +87,8 @@ def test_totals_of_models_that_are_no_more_are_found(redis: Redis) -> None:
 @pytest.mark.parametrize(
     ("judge", "value", "level"),
     [
-        (findings.of_ping, measurements.Ping(0.005), "ok"),
-        (findings.of_ping, measurements.Ping(0.0051), "warning"),
+        (findings.of_ping, 0.005, "ok"),
+        (findings.of_ping, 0.0051, "warning"),
         (findings.of_version, measurements.Version("Redis", "6.1.9"), "error"),
         (findings.of_version, measurements.Version("Valkey", "10.0.0"), "ok"),
         (findings.of_memory, measurements.Memory("noeviction", used=91, limit=100), "warning"),
