@@ -13,6 +13,7 @@ from django.core.signing import BadSignature, Signer
 
 from readtrack.page.placeholders import DOT, UNREAD, Placeholder
 from readtrack.script import tokens
+from readtrack.script.rendering import element_keys
 from readtrack.store import keys
 from readtrack.store.read_state import form_of
 
@@ -64,7 +65,7 @@ def dots_of(placeholders: Iterable[Placeholder]) -> LiveDots:
             continue
         subject = placeholder.subject
         has_number = placeholder.kind == UNREAD and form_of(subject).has_numbers
-        dots.append(LiveDot(subject, has_number, placeholder.element_keys))
+        dots.append(LiveDot(subject, has_number, element_keys(placeholder)))
     return LiveDots(keys.prefix(), sorted(dots))
 
 

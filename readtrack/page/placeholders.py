@@ -35,13 +35,10 @@ PANEL = "panel"
 
 OF_COUNTS = {COUNT, EXACT, WORDS}
 OF_DOTS = {DOT, UNREAD, IF}
-OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # the answer to a report replaces these
 OF_REPORTS = {PAGE, TOLD, TEXT}  # what takes their place is the matter of a part
 KINDS = {*OF_COUNTS, *OF_DOTS, ELSE, END, PAGE, TOLD, TEXT, PANEL}
 
 MARK = b"!rt!"  # the beginning of each placeholder
-PAGE_MARK = b"!rt!page!"
-TEXT_MARK = b"!rt!text!"
 PANEL_MARK = b"!rt!panel!"
 READER_MARK = re.compile(rb"!rt!(dot|unread|if|panel)!")  # placeholders that need the reader
 # Placeholders that may need a query: a count without SQL's count in it, or a panel.
@@ -56,9 +53,6 @@ BODY = rb"[a-z]{2,6}![\w.~%:|/,\x80-\xff-]{1,4000}!\d{0,19}(?:@[a-z0-9-]{2,20})?
 PATTERN = re.compile(rb"!rt(?=(!(%s)!([\w-]{16})!))" % BODY)
 # What looks like a placeholder, also if the filter `escapejs` has changed its signature.
 LIKE_A_PLACEHOLDER = re.compile(rb"!rt!%s!(?:[\w-]|\\u002D){16}!" % BODY)
-# Where the first half of the signature is in a placeholder's text. By it the page's script finds
-# the element.
-KEY = slice(-17, -9)
 
 
 class Placeholder(NamedTuple):
@@ -100,22 +94,12 @@ class Placeholder(NamedTuple):
 
     def __str__(self) -> str:
         """Returns the signed text."""
-        body = self._body
-        return _text_of(body, digest(keys.salt(layouts.PLACEHOLDER), body))
+        body = self.body
+        signature = digest(keys.salt(layouts.PLACEHOLDER), body)
+        return f"!rt!{body}!{signature}!"
 
     @property
-    def element_keys(self) -> list[str]:
-        """Returns the names by which the page's script may find the element.
-
-        There is one for each key of the site, because the page may be older than the present key.
-        """
-        salt = keys.salt(layouts.PLACEHOLDER)
-        body = self._body
-        signatures = [digest(salt, body), *earlier_digests(salt, body)]
-        return [_text_of(body, signature)[KEY] for signature in signatures]
-
-    @property
-    def _body(self) -> str:
+    def body(self) -> str:
         """The text that is signed."""
         body = f"{self.kind}!{self.subject}!"
         if self.stored is not None:
@@ -123,11 +107,6 @@ class Placeholder(NamedTuple):
         if self.language:
             body += f"@{self.language}"
         return body
-
-
-def _text_of(body: str, signature: str) -> str:
-    """Returns the text of a placeholder with that body."""
-    return f"!rt!{body}!{signature}!"
 
 
 def _can_have(obj: Model, *, is_dot: bool) -> bool:

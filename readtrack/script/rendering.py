@@ -7,12 +7,28 @@ from typing import Any
 
 from django.utils.html import escape
 
-from readtrack.page.placeholders import KEY, OF_ELEMENTS, PAGE, TEXT, TOLD, Placeholder
+from readtrack import layouts
+from readtrack.hits.visitors import digest, earlier_digests
+from readtrack.page.placeholders import (
+    COUNT,
+    DOT,
+    PAGE,
+    TEXT,
+    TOLD,
+    UNREAD,
+    WORDS,
+    Placeholder,
+)
 from readtrack.page.rendering import Delivery
 from readtrack.reports.page_state import PageState
 from readtrack.script import additions, elements, reading
 from readtrack.script.shown import ANSWER, END_OF_TOKEN, MOST_ELEMENTS, token_of, version
+from readtrack.store import keys
 
+OF_ELEMENTS = {COUNT, WORDS, DOT, UNREAD}  # kinds of placeholders that the answer replaces
+# Where the first half of the signature is in a placeholder's text. By it the page's script finds
+# the element.
+KEY = slice(-17, -9)
 START_OF_ELEMENT = re.compile(r"\A<[\w-]+")  # up to the name of the tag
 # The placeholder of a page has stored None, or the sum of this and of the options of additions.
 WITH_NONCE = 1  # the tag of its script needs a nonce
@@ -38,6 +54,17 @@ def rendered(
     if page is not None:
         html.update(_of_page(placeholders, state, delivery))
     return html
+
+
+def element_keys(placeholder: Placeholder) -> list[str]:
+    """Returns the names by which the page's script may find the element of the placeholder.
+
+    There is one for each key of the site, because the page may be older than the present key.
+    """
+    salt = keys.salt(layouts.PLACEHOLDER)
+    body = placeholder.body
+    signatures = [digest(salt, body), *earlier_digests(salt, body)]
+    return [f"{signature}!"[KEY] for signature in signatures]
 
 
 def _seconds(placeholder: Placeholder) -> str:

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from readtrack import parts
 from readtrack.hits.visitors import Visitor
-from readtrack.page.placeholders import PAGE, PAGE_MARK, TEXT_MARK, Placeholder, placeholders_in
+from readtrack.page.placeholders import PAGE, Placeholder, placeholders_in
 from readtrack.page.rendering import Delivery
 from readtrack.page.reporting import NamedPage, Reporting
 from readtrack.reports.page_state import PageState
@@ -15,6 +15,10 @@ from readtrack.script import options, rendering, shown
 
 # Values of Sec-Fetch-Site.
 OTHER_SITES = frozenset({"same-site", "cross-site"})
+
+# The beginnings of placeholders.
+PAGE_MARK = b"!rt!page!"
+TEXT_MARK = b"!rt!text!"
 
 
 class ScriptReporting(Reporting):

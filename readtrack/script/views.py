@@ -20,6 +20,7 @@ from readtrack.request import Recorder, Report
 from readtrack.script import additions, options, shown
 from readtrack.script.public import PublicResponse
 from readtrack.script.reading import Reading
+from readtrack.script.rendering import element_keys
 from readtrack.views import errors
 from readtrack.views.bodies import body_of
 
@@ -80,7 +81,7 @@ def answer_report(request: HttpRequest) -> HttpResponse:
     _hand_over(request, recorder, page, report)
     elements: dict[str, str] = {}
     for placeholder in _elements(page, report.state):
-        elements.update(dict.fromkeys(placeholder.element_keys, str(placeholder)))
+        elements.update(dict.fromkeys(element_keys(placeholder), str(placeholder)))
     added = additions.among(page.options)
     again = bool(recorder.views) and _is_view(report.state) and _has_new_cookie(request)
     if not (elements or added):

@@ -21,6 +21,7 @@ from readtrack.live import dots, subscription
 from readtrack.live import server as stream
 from readtrack.live.asgi import with_events
 from readtrack.page.placeholders import DOT, Placeholder
+from readtrack.script.rendering import element_keys
 from readtrack.store import keys, read_state, scripts
 from readtrack.store.channel import channel
 from readtrack.subjects import subject_of
@@ -80,7 +81,7 @@ def news_of(category: Category) -> Any:
     subject = subject_of(category)
     calls = read_state.last_published([subject])
     [published] = scripts.run_all(*calls)
-    [key] = Placeholder(DOT, subject).element_keys
+    [key] = element_keys(Placeholder(DOT, subject))
     return {"dots": {key: published[subject]}, "numbers": {}}
 
 

@@ -23,6 +23,7 @@ from readtrack.page.placeholders import DOT, PAGE, TOLD, UNREAD, Placeholder
 from readtrack.page.rendering import rendered
 from readtrack.reports.page_state import PageQuestion, PageState
 from readtrack.script import shown
+from readtrack.script.rendering import element_keys
 from readtrack.script.shared import shared_page
 from readtrack.subjects import subject_of
 from tests.conftest import use_redis
@@ -83,7 +84,7 @@ def address(html: str) -> str:
 
 
 def key_of(category: Category) -> str:
-    [key] = Placeholder(DOT, subject_of(category)).element_keys
+    [key] = element_keys(Placeholder(DOT, subject_of(category)))
     return key
 
 
@@ -115,7 +116,7 @@ def test_numbers_are_apart_because_each_publication_changes_them(
     subject = subject_of(category)
     placeholders = [Placeholder(DOT, subject), Placeholder(UNREAD, subject)]
     name = live.name_of(live.dots_of(placeholders))
-    [dot], [number] = (placeholder.element_keys for placeholder in placeholders)
+    [dot], [number] = map(element_keys, placeholders)
     time = published(redis, category)
     assert factories.browser().get(f"/readtrack/news/?{name}").json() == {
         "dots": {dot: time},
@@ -286,7 +287,7 @@ def test_a_dot_whose_read_state_is_not_known_has_no_time_and_is_asked_for_again(
     texts = {str(placeholder).encode(): placeholder for placeholder in [dot, *page]}
     unread = {dot.subject: 0} if is_known else {}
     html = rendered(texts, PageState({}, unread, {dot.subject: 5}))
-    times = dict.fromkeys(dot.element_keys, 5) if is_known else {}
+    times = dict.fromkeys(element_keys(dot), 5) if is_known else {}
     assert json.loads(html[str(page[1]).encode()])["dots"] == times
 
 
