@@ -10,11 +10,12 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from readtrack.hits.stages import STAGES, Reached
+from readtrack.hits.stages import STAGES
 from readtrack.numbers import local_time, tables
 from readtrack.numbers.data import ScopeData
 from readtrack.numbers.details import details_of
 from readtrack.numbers.filters import Chosen
+from readtrack.numbers.reached import Reached
 from readtrack.numbers.scope import PUBLISHED, SINCE_PUBLICATION
 from readtrack.numbers.story import (
     SourcesByDay,

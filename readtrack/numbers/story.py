@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from readtrack import buckets
-from readtrack.hits.stages import ENGAGED, READS, SEEN, Reached
+from readtrack.hits.stages import ENGAGED, READS, SEEN
 from readtrack.numbers import local_time
 from readtrack.numbers.causes import Cause, cause_of_story
 from readtrack.numbers.chance import are_too_few, may_be_chance
@@ -20,6 +20,7 @@ from readtrack.numbers.filters import Chosen
 from readtrack.numbers.options import numbers_options
 from readtrack.numbers.order import most_first
 from readtrack.numbers.people import days_of
+from readtrack.numbers.reached import Reached
 from readtrack.numbers.reports.reads import median
 from readtrack.numbers.rising import Rising, rising_stories
 from readtrack.numbers.scope import PUBLISHED, Scope, dimension_names

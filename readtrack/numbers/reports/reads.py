@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 
 from django.db.models import Model
 
-from readtrack.hits.stages import BINS, ENGAGED, READS, Reached, StageName
+from readtrack.hits.stages import BINS, ENGAGED, READS, StageName
+from readtrack.numbers.reached import Reached
 from readtrack.numbers.reports.hashes import hashes
 from readtrack.reports.counts import views
 from readtrack.subjects import counted_subject_of, subject_of
