@@ -23,10 +23,6 @@ HIDDEN = re.compile(
     "|(?<![#*0-9\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff])[\ufe0e\ufe0f]"
     "|(?<![\u3400-\u9fff\uf900-\ufaff\U00020000-\U000323af])[\U000e0100-\U000e01ef]"
 )
-# The beginning of a cell that a spreadsheet may take for a formula. Spreadsheets that do not take
-# the file's separator begin a cell after each `;`. The last four characters are the full-width
-# forms of the first four.
-FORMULA = re.compile(r"""(^|;)([\s"]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 
 
 def plain(text: str) -> str:
@@ -44,11 +40,3 @@ def one_line(text: str) -> str:
     if not (text.isascii() and text.isprintable()):  # the fastest way to see that nothing is to do
         text = HIDDEN.sub("", plain(text))
     return " ".join(text.split())
-
-
-def no_formula(text: str) -> str:
-    """Returns the text as a cell of a file that no spreadsheet takes for a formula.
-
-    An apostrophe comes right before the character that would begin a formula.
-    """
-    return FORMULA.sub(r"\1\2'", text)

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.http import Http404, StreamingHttpResponse
 
-from readtrack.lines import no_formula
 from readtrack.numbers import local_time, tables
+from readtrack.numbers.cells import no_formula
 from readtrack.numbers.detailed import rounded, with_details
 from readtrack.numbers.loading import load
 from readtrack.numbers.offered import tables_by_tab

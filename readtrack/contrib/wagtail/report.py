@@ -23,11 +23,11 @@ from wagtail.permission_policies.pages import PagePermissionPolicy
 from readtrack import numerals, reports
 from readtrack.contrib.wagtail.access import may_view_numbers, numbers_url
 from readtrack.contrib.wagtail.models_of_site import base_model, counted_page_models
-from readtrack.lines import no_formula
 from readtrack.models import SubjectCount, Tracked
 from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers import tables
 from readtrack.numbers.causes import Grown, grown_and_why
+from readtrack.numbers.cells import no_formula
 from readtrack.numbers.comparison import part_compared
 from readtrack.numbers.loading import load
 from readtrack.numbers.scope import PERIODS, Scope
