@@ -19,8 +19,8 @@ from readtrack.hits import exclusions, visitors
 from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
 from readtrack.imports.line import YEARS, visitor_of
 from readtrack.imports.models import Import
+from readtrack.imports.stored import stored_of_any
 from readtrack.progress import Progress, no_progress
-from readtrack.sql import row_counts
 from readtrack.subjects import is_counted, subject_of_row
 
 ROWS = 500  # in a batch
@@ -178,7 +178,7 @@ def _rows_of_objects(
     """
     object_pks = {row.pk: pk_of(model, row.object_pk) for row in rows}
     known_pks = [pk for pk in object_pks.values() if pk is not None]
-    stored = row_counts.stored_of_any(model, known_pks)
+    stored = stored_of_any(model, known_pks)
     for row in rows:
         pk = object_pks[row.pk]
         if pk in stored:

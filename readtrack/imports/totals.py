@@ -22,9 +22,9 @@ from readtrack.imports.hosts import printable
 from readtrack.imports.ledger import MOST_VIEWS, Batch, ImportRefusedError, Report, add, resume
 from readtrack.imports.models import Import
 from readtrack.imports.pages import Lookup, look_up
+from readtrack.imports.stored import stored_of_any
 from readtrack.imports.tables import pk_of
 from readtrack.progress import Progress, no_progress
-from readtrack.sql import row_counts
 from readtrack.subjects import counted_models, label_of, subject_of_row
 
 ROWS = 500  # in a batch
@@ -129,7 +129,7 @@ def _look_up(page: str) -> Lookup:
     if not separator or model is None:
         return _look_up_path(_path_of(page))
     pk = pk_of(model, key)
-    if pk is None or pk not in row_counts.stored_of_any(model, [pk]):
+    if pk is None or pk not in stored_of_any(model, [pk]):
         return Lookup("")
     return Lookup(subject_of_row(model, pk))
 

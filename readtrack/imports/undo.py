@@ -23,16 +23,18 @@ from readtrack.imports import ledger, logs, totals
 from readtrack.imports.added import Added, SubjectHour, unpacked
 from readtrack.imports.hosts import printable
 from readtrack.imports.models import Import, ImportedViews
+from readtrack.imports.stored import stored_of_any
+from readtrack.models import Reset
 from readtrack.numbers.flush import lowered
 from readtrack.numbers.flush.hours import HOURS_KEPT
 from readtrack.numbers.sql import past_hours
 from readtrack.numbers.sql.history import FOREVER
 from readtrack.numbers.sql.history_lock import lock_history
 from readtrack.progress import Progress, no_progress
-from readtrack.sql import databases, deletions, epochs, row_counts
+from readtrack.sql import databases, deletions, epochs
 from readtrack.sql.faults import Faults
 from readtrack.store import keys, scripts
-from readtrack.subjects import subjects_by_model
+from readtrack.subjects import subject_column, subjects_by_model
 
 NAMED_FILES = 10  # of those that were imported, which an error names
 GONE = "the objects were set to zero, deleted or renamed since"
@@ -185,6 +187,20 @@ def _take_back(batch: ImportedViews, undone: Undone, *, dry_run: bool) -> None:
     lowered.correct(lower)
 
 
+def _note_lowering(subjects: Sequence[str], *, time: int) -> None:
+    """Notes in SQL that some of the counts of the subjects were taken back at that time of Redis
+    (µs).
+
+    The note has a name of its own, and leaves those of resets alone, because the subjects were not
+    set to zero.
+    """
+    rows = [
+        (subject_column(deletions.LOWERED + subject), time, subject, False) for subject in subjects
+    ]
+    fields = ("redis_time", "full_subject", "is_deletion")
+    databases.upsert(Reset, ("subject",), fields, rows=rows)
+
+
 def _without_gone(added: Added, redis_time: int, undone: Undone) -> Added:
     """Returns what was added to those objects that still have it: they were neither reset nor
     deleted since that time (µs). The views of others are counted as kept.
@@ -203,7 +219,7 @@ def _existing(subjects: Iterable[str]) -> set[str]:
     """Returns those of the subjects whose rows exist."""
     existing: set[str] = set()
     for model, subject_by_pk in subjects_by_model(subjects).items():
-        stored = row_counts.stored_of_any(model, [*subject_by_pk])
+        stored = stored_of_any(model, [*subject_by_pk])
         existing.update(subject_by_pk[pk] for pk in stored)
     return existing
 
@@ -238,7 +254,7 @@ def _write(batch: ImportedViews, added: Added, *, end_of_models: int) -> dict[st
             return taken
         ends = _ends_of_history(added.views, taken)
         for tag, subjects in keys.by_tag(ends).items():
-            deletions.note_lowering(subjects, time=taken[tag].time)
+            _note_lowering(subjects, time=taken[tag].time)
         if batch.is_in_history:
             past_hours.lower_hours(added.hours, ends, end_of_models=end_of_models)
         # The rows since a batch was taken back earlier. In the transaction, because whoever repeats

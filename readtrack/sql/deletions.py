@@ -40,18 +40,6 @@ def note_times(times: dict[str, int], *, is_deletion: bool = False) -> None:
     databases.upsert(Reset, ("subject",), fields, rows=rows)
 
 
-def note_lowering(subjects: Sequence[str], *, time: int) -> None:
-    """Notes in SQL that some of the counts of the subjects were taken back at that time of Redis
-    (µs).
-
-    The note has a name of its own, and leaves those of resets alone, because the subjects were not
-    set to zero.
-    """
-    rows = [(subject_column(LOWERED + subject), time, subject, False) for subject in subjects]
-    fields = ("redis_time", "full_subject", "is_deletion")
-    databases.upsert(Reset, ("subject",), fields, rows=rows)
-
-
 def times_of_lowering(subjects: Iterable[str]) -> dict[str, int]:
     """Returns when counts of the subjects were last taken back (µs), by subject."""
     columns = [subject_column(LOWERED + subject) for subject in subjects]

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
 from typing import Any, NamedTuple
 
-from django.db import Error
 from django.db.models import Model, Q, QuerySet
 
 from readtrack.models import SubjectCount, Tracked
 from readtrack.models.rows import past_caches
 from readtrack.models.tracked import COUNTS
-from readtrack.sql import databases, vendors
+from readtrack.sql import databases
 from readtrack.store import scripts
 from readtrack.subjects import label_of, subject_column, subject_of_row, subjects_by_model
 
@@ -70,21 +69,6 @@ def stored(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts]:
             counts.update(_separate_counts(model, rows))
     # MySQL also returns keys that differ in case.
     return {pk: counts[pk] for pk in pks if pk in counts}
-
-
-def stored_of_any(model: type[Model], pks: Sequence[Any]) -> dict[Any, RowCounts]:
-    """Returns what `stored` does, for keys of which some may be impossible: texts with characters
-    that the database lacks. Call it outside of transactions.
-    """
-    try:
-        return stored(model, pks)
-    except Error as error:
-        if not vendors.is_impossible_value(error):
-            raise
-    half = len(pks) // 2
-    if not half:
-        return {}
-    return {**stored_of_any(model, pks[:half]), **stored_of_any(model, pks[half:])}
 
 
 def _own_counts(rows: "QuerySet[Any]") -> dict[Any, RowCounts]:

@@ -14,11 +14,12 @@ from pytest_django import Settings
 
 from readtrack import tracker
 from readtrack.flush.run import flush
+from readtrack.imports.stored import stored_of_any
 from readtrack.imports.weblog import Importer
 from readtrack.models import Archive, SubjectCount
 from readtrack.numbers.models import Breakdown, BreakdownHistory, DayBreakdown, History, Popular
 from readtrack.numbers.sql import popular
-from readtrack.sql import row_counts, vendors
+from readtrack.sql import vendors
 from tests.imports import weblogs
 from tests.site.models import Page
 from tests.support import factories
@@ -116,7 +117,7 @@ def test_a_text_that_no_row_can_have_ends_no_import(tmp_path: Path) -> None:
     assert (report.read, report.counted) == (3, 1)
     assert stored(page) == 1
     asked = ["caf\N{LATIN SMALL LETTER E WITH ACUTE}", "\N{PILE OF POO}", "b"]
-    assert list(row_counts.stored_of_any(Page, asked)) == asked[:1]
+    assert list(stored_of_any(Page, asked)) == asked[:1]
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="MySQL's tables of the app hold it")
