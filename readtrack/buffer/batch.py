@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from readtrack.hits.hit import Hit, Outcome, Reason
 from readtrack.hits.visitors import Caller, Kind, Visitor, id_of
 from readtrack.store import effects, fragments, view_keys
-from readtrack.store.counting import COUNTED, REASONS, newcomers_of, teller_of
+from readtrack.store.counting import COUNTED, NEWCOMERS, REASONS, teller_of
 from readtrack.store.scripts import Call
 from readtrack.store.view_keys import ViewKeys
 from readtrack.subjects import label_in
@@ -127,7 +127,7 @@ def entry_of_view(view: PlainView, *, prefix: str) -> Entry:
     group = _group_of_view(
         starts,
         0,  # hits that rate.lua counted, which runs only with partitions
-        newcomers_of(has_new_cookie=view.has_new_cookie),
+        NEWCOMERS if view.has_new_cookie else 0,
         teller_of(is_report=view.is_report, has_stand_in=bool(view.stand_in)),
         int(view.is_seen),
         len(key_names),

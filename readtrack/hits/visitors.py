@@ -281,13 +281,6 @@ def address_id(request: HttpRequest) -> str:
     return id_of((*addresses.hops(request.META), bots.user_agent_of(request)))
 
 
-def network_id(request: HttpRequest) -> str:
-    """Returns an id that all browsers at the request's address have in common. It is a hash, so
-    that the address is not stored.
-    """
-    return digest("network", addresses.network(*addresses.hops(request.META)))
-
-
 def id_of(caller: Caller) -> str:
     """Returns the id that stands in for the caller's cookie.
 

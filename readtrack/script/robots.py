@@ -10,7 +10,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from readtrack import buckets
-from readtrack.hits import hit, visitors
+from readtrack.hits import addresses, hit, visitors
 from readtrack.script import keys
 from readtrack.script.honeypot import is_current
 from readtrack.store import day_keys, scripts
@@ -72,7 +72,7 @@ def _mark_robot(request: HttpRequest) -> None:
     if visitor.kind == "cookie" and not visitor.new_cookie:
         return  # robots keep no cookies, so this is a person who was led here
     now = buckets.now()
-    address = visitors.Visitor(visitors.network_id(request), kind="hash")
+    address = visitors.Visitor(_network_id(request), kind="hash")
     visits = visits_of(day_keys.resolve(address, at=now).id)
     if visits > VISITS_OF_ADDRESS:
         return  # or else one robot could mark the browsers of all people with its address
@@ -84,6 +84,14 @@ def _mark_robot(request: HttpRequest) -> None:
         if visitor_of_day.new_cookie:
             ids.discard(visitor_of_day.id)
     mark_robots(ids)
+
+
+def _network_id(request: HttpRequest) -> str:
+    """Returns an id that all browsers at the request's address have in common. It is a hash, so
+    that the address is not stored.
+    """
+    network = addresses.network(*addresses.hops(request.META))
+    return visitors.digest("network", network)
 
 
 def visits_of(address: str) -> int:

@@ -30,13 +30,6 @@ BY_REPORT_WITH_COOKIE = 2
 BY_REPORT_WITHOUT_VIEW = 3
 
 
-def newcomers_of(*, has_new_cookie: bool) -> int:
-    """Returns how many refused hits of a rate window may open the window of a new cookie."""
-    if has_new_cookie:
-        return NEWCOMERS
-    return 0
-
-
 def teller_of(*, is_report: bool, has_stand_in: bool) -> int:
     """Returns who tells of a view, a number of lua/common.lua. Only a report has a stand-in."""
     if is_report:
