@@ -8,6 +8,7 @@ from readtrack.hits.visitors import user_id
 from readtrack.progress import Progress, no_progress
 from readtrack.store import keys, read_state, scanning, scripts
 from readtrack.store.connection import connect
+from readtrack.store.read_state import copies
 from readtrack.store.scripts import Call
 
 
@@ -158,12 +159,7 @@ def _erase_from(
     return sum(scripts.run_all(*calls, patient=True))
 
 
-def _forget_reader(reader: Any, ordinals: dict[str, int]) -> None:
-    """Removes the reader from the hashes of numbered readers. Nobody else gets its ordinals."""
-    client: Any = connect(patient=True)
+def _forget_reader(reader: str, ordinals: Mapping[str, int]) -> None:
+    """Takes the ordinals of the reader away. Nobody else gets them."""
     for tag, ordinal in ordinals.items():
-        # Another field takes the place of the reader's, because the next ordinal is the number of
-        # fields.
-        client.hset(keys.readers(tag), f"!{ordinal}", ordinal)
-        client.hdel(keys.readers(tag), reader)
-        client.zrem(keys.readers_new(tag), reader)
+        copies.retire(tag, [(reader, ordinal)])
