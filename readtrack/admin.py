@@ -112,11 +112,11 @@ def _change_all(
 
     `rows` are ordered by their keys. Raises RedisError.
     """
-    batch = [*rows[:SLICE]]
-    while batch:
+    from readtrack.sql import databases
+
+    for batch in databases.in_portions(rows, "pk", SLICE):
         change(batch)
         LogEntry.objects.log_actions(user.pk, batch, CHANGE, title)
-        batch = [*rows.filter(pk__gt=batch[-1].pk)[:SLICE]]
 
 
 def _reset(rows: list[Any]) -> None:

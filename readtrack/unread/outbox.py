@@ -240,11 +240,9 @@ def resend() -> int:
     """
     count = 0
     for alias in outboxes():
-        rows = PendingPublication.objects.using(alias).filter(sent=None).order_by("pk")
-        unsent = list(rows[: scripts.SLICE])
-        while unsent:
+        rows = PendingPublication.objects.using(alias).filter(sent=None)
+        for unsent in databases.in_portions(rows, "pk", scripts.SLICE):
             count += _send_portions(unsent, alias).number  # the outbox keeps the others
-            unsent = list(rows.filter(pk__gt=unsent[-1].pk)[: scripts.SLICE])
     return count
 
 
