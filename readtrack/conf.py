@@ -304,20 +304,5 @@ def log_failure(name: str, otherwise: str, error_type: type[Exception]) -> None:
     logger.exception("%s failed; %s.", name, otherwise)
 
 
-# Memory of a reader in the read state of one category (bits), by the form of DOTS.
-READER_BITS = {"bitmap": 1, "sequence": 32}
-MOST_BITS = 100_000_000  # of the read state of a category, 12.5 MB: one large user id takes no more
-
-
-def reader_bits() -> int:
-    """Returns the memory of a reader in the read state of one category (bits)."""
-    return READER_BITS.get(conf.DOTS.form, 1)  # a check names an unknown form
-
-
-def highest_reader(bits: int) -> int:
-    """Returns the highest number of a reader where each reader takes so many bits."""
-    return MOST_BITS // bits
-
-
 ANNOTATIONS: dict[str, Any] = Conf.__annotations__
 DEFAULTS: dict[str, Any] = {name: vars(Conf)[name] for name in ANNOTATIONS}

@@ -7,7 +7,7 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import IntegerField
 
-from readtrack.conf import cached_setting, conf, highest_reader, logger, reader_bits
+from readtrack.conf import cached_setting, conf, logger
 
 # The reader's number, which says where the reader is in read state; or a name by which Redis finds
 # the number. With the readers "id" the number is the user id; with "ordinal" Redis gives the next
@@ -16,6 +16,11 @@ Reader = int | str
 
 # The beginning of the name of a reader who is known by a cookie. Names of users have no colon.
 ANONYMOUS = "anon:"
+
+
+# Memory of a reader in the read state of one category (bits), by the form of DOTS.
+READER_BITS = {"bitmap": 1, "sequence": 32}
+MOST_BITS = 100_000_000  # of the read state of a category, 12.5 MB: one large user id takes no more
 
 
 class ReaderError(ValueError):
@@ -114,4 +119,4 @@ def highest_possible() -> int:
 
     It depends on the form in DOTS, because a reader takes 1 bit or 32 bits.
     """
-    return highest_reader(reader_bits())
+    return MOST_BITS // READER_BITS.get(conf.DOTS.form, 1)  # a check names an unknown form

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import Model
 
-from readtrack.conf import READER_BITS, highest_reader
 from readtrack.hits import readers
 from readtrack.hits.readers import Reader
 from readtrack.store import clock, keys, scripts
@@ -93,14 +92,14 @@ class Form:
     @property
     def bits(self) -> int:
         """The memory of a reader in a category's read state (bits)."""
-        return READER_BITS[self.name]
+        return readers.READER_BITS[self.name]
 
     def highest_possible(self) -> int:
         """Returns the highest number that a reader may have.
 
         It bounds the memory of a category.
         """
-        return highest_reader(self.bits)
+        return readers.MOST_BITS // self.bits
 
     def size_of(self, highest: int) -> int:
         """Returns the memory (bytes) of a category's read state with readers up to that number."""
