@@ -24,7 +24,7 @@ from readtrack.conf import logger
 from readtrack.flush import read_state, resets, waiting
 from readtrack.flush.settling import settle
 from readtrack.flush.steps import Steps, steps_of_parts, subjects_left_out
-from readtrack.flush.totals import Extent, write_chunk
+from readtrack.flush.totals import Extent, Work, write_chunk
 from readtrack.flush.waiting import Waiting
 from readtrack.models import FlushRun, KnownEpoch, Reset
 from readtrack.progress import Progress, no_progress
@@ -201,12 +201,12 @@ def write_subjects(subjects: Iterable[str]) -> None:
     )
     faults = Faults()
     epoch = epochs.SqlEpoch()
-    steps = steps_of_parts(record, epoch, faults)
+    work = Work(record, epoch, faults, steps_of_parts(record, epoch, faults), changed={})
     with databases.retrying():
         settle(epoch, faults)
         for chunk in _chunks(subjects):
-            write_chunk(chunk, record, epoch=epoch, faults=faults, steps=steps, extent=Extent())
-        for step in steps:
+            write_chunk(chunk, work, extent=Extent())
+        for step in work.steps:
             step.finish(has_changes=True)
     _leave_to_next_flush(record, faults, changed=frozenset(subjects))
 
@@ -267,30 +267,6 @@ def _end_quietly(record: FlushRun, faults: Faults, steps: Sequence[Steps]) -> No
     _leave_to_next_flush(record, faults, changed=())
 
 
-class Work(NamedTuple):
-    """What a flush works with."""
-
-    record: FlushRun
-    epoch: epochs.SqlEpoch
-    faults: Faults
-    steps: Sequence[Steps]  # of the parts
-    changed: dict[str, None]  # subjects that may have been viewed since the last good flush
-    left_out: frozenset[str]  # subjects whose past a part is writing, if everything is compared
-    progress: Progress
-
-    def write_chunk(self, subjects: list[str], extent: Extent) -> None:
-        """Writes the totals of the subjects, and what the extent says beside them."""
-        write_chunk(
-            subjects,
-            self.record,
-            epoch=self.epoch,
-            faults=self.faults,
-            steps=self.steps,
-            extent=extent,
-        )
-        self.progress(len(subjects))
-
-
 def _store_changed(work: Work) -> None:
     """Lets parts store what changed, before the totals."""
     for step in work.steps:
@@ -323,7 +299,7 @@ def _write(work: Work, recently_viewed: frozenset[str]) -> None:
             extent = extent._replace(archived=chunk)
         if gone_dimensions:
             dimension_names.remove(gone_dimensions, chunk)
-        work.write_chunk(chunk, extent)
+        write_chunk(chunk, work, extent=extent)
     if gone_dimensions:
         dimension_names.forget(gone_dimensions, work.epoch.tags)
 
@@ -341,7 +317,7 @@ def _write_compared(work: Work) -> None:
         subjects = frozenset(chunk)
         left_out = work.left_out - work.changed.keys()
         extent = Extent(changed=subjects - left_out, archived=subjects)
-        work.write_chunk(chunk, extent)
+        write_chunk(chunk, work, extent=extent)
         work.changed.update(dict.fromkeys(work.faults.failed & subjects))
 
 

@@ -12,7 +12,9 @@ from readtrack.flush.archiving import archive_changed
 from readtrack.flush.settling import refuse_hidden, settle, stored_counters
 from readtrack.flush.steps import Steps
 from readtrack.models import Archive, FlushRun
-from readtrack.sql import absent, archive, databases, epochs, raising, row_counts
+from readtrack.progress import Progress, no_progress
+from readtrack.sql import absent, archive, databases, raising, row_counts
+from readtrack.sql.epochs import SqlEpoch
 from readtrack.sql.faults import Faults
 from readtrack.sql.raising import Written
 from readtrack.sql.row_counts import RowCounts
@@ -56,46 +58,52 @@ class Portion(NamedTuple):
         return self._replace(rows=rows)
 
 
-def write_chunk(
-    subjects: list[str],
-    record: FlushRun,
-    *,
-    epoch: epochs.SqlEpoch,
-    faults: Faults,
-    steps: Sequence[Steps],
-    extent: Extent,
-) -> None:
+class Work(NamedTuple):
+    """What a flush works with."""
+
+    record: FlushRun
+    epoch: SqlEpoch
+    faults: Faults
+    steps: Sequence[Steps]  # of the parts
+    changed: dict[str, None]  # subjects that may have been viewed since the last good flush
+    # Subjects whose past a part is writing, if everything is compared.
+    left_out: frozenset[str] = frozenset()
+    progress: Progress = no_progress  # is told the number of totals
+
+
+def write_chunk(subjects: list[str], work: Work, *, extent: Extent) -> None:
     """Writes one chunk of totals to SQL, raises totals in Redis where SQL has more, and adds the
     numbers to the record.
 
     `extent` is what it stores beside the totals.
     """
-    live = _live(subjects, record, epoch, faults)
+    live = _live(subjects, work)
     # At first all subjects are taken for orphans. Each portion takes off the subjects that have a
     # row. Subjects of models that this site does not have are in no portion, so they stay orphans.
     # Their keys stay, too, because an app may come back.
-    record.orphans += len(live)
+    work.record.orphans += len(live)
     for portion in _portions(live):
-        stale = _write_portion(portion, record, faults, steps, extent)
+        stale = _write_portion(portion, work, extent)
         due_for_archive = {}
         for subject in portion.rows.values():
             if subject in extent.archived and subject not in stale:
                 due_for_archive[subject] = live[subject]
         if due_for_archive:
-            write = partial(_archive, due_for_archive, record, steps)
-            faults.store([*due_for_archive], write)
+            write = partial(_archive, due_for_archive, work)
+            work.faults.store([*due_for_archive], write)
+    work.progress(len(subjects))
 
 
-def _write_portion(
-    portion: Portion, record: FlushRun, faults: Faults, steps: Sequence[Steps], extent: Extent
-) -> set[str]:
+def _write_portion(portion: Portion, work: Work, extent: Extent) -> set[str]:
     """Writes the portion, and adds the numbers to the record of the flush.
 
     Returns the subjects whose rows do not store what was read from Redis, so that their archive
     would be stale.
     """
+    record = work.record
+    faults = work.faults
     written = Written(raised=[], ahead=[], missing=[], locked=[])
-    write = partial(_write, portion, written, steps, extent)
+    write = partial(_write, portion, written, work.steps, extent)
     failed = faults.store([*portion.rows.values()], write)
     missing = set(portion.subjects(written.missing))
     ahead = set(portion.subjects(written.ahead))
@@ -108,7 +116,7 @@ def _write_portion(
     record.lifted += _lift([*ahead], faults)
     not_stored = failed | missing
     stored = [subject for subject in portion.rows.values() if subject not in not_stored]
-    for step in steps:
+    for step in work.steps:
         step.stored(stored)
     record.orphans -= len(portion.rows) - len(missing)
     _remove_ripe_orphans([*missing])
@@ -118,17 +126,15 @@ def _write_portion(
     return failed | missing | ahead | locked
 
 
-def _archive(
-    live: Mapping[str, RowCounts], record: FlushRun, steps: Sequence[Steps], subjects: Sequence[str]
-) -> None:
+def _archive(live: Mapping[str, RowCounts], work: Work, subjects: Sequence[str]) -> None:
     """Archives some of the subjects in `live`, and adds the number of lifted ones to the record of
     the flush.
     """
     if absent.is_absent(Archive):
         return
     live_of_some = {subject: live[subject] for subject in subjects}
-    hour = buckets.hour_of(record.flushed_until)
-    record.lifted += archive_changed(live_of_some, steps, hour=hour)
+    hour = buckets.hour_of(work.record.flushed_until)
+    work.record.lifted += archive_changed(live_of_some, work.steps, hour=hour)
 
 
 def _portions(live: Mapping[str, RowCounts]) -> Iterator[Portion]:
@@ -141,9 +147,7 @@ def _portions(live: Mapping[str, RowCounts]) -> Iterator[Portion]:
             yield Portion(model, {pk: subjects_by_pk[pk] for pk in pks_of_portion}, live)
 
 
-def _live(
-    subjects: list[str], record: FlushRun, epoch: epochs.SqlEpoch, faults: Faults
-) -> dict[str, RowCounts]:
+def _live(subjects: list[str], work: Work) -> dict[str, RowCounts]:
     """Returns the live views and visitors of the subjects whose totals are settled, by subject.
 
     Adds the number of totals that exist to the record of the flush.
@@ -158,15 +162,15 @@ def _live(
     # SQL has to know the epoch of the counts before it stores them. Otherwise it would not notice
     # if Redis is restored later from a snapshot that is older than these counts.
     attempts = databases.attempts("epochs")
-    while not epoch.advance([call.result for call in epoch_calls]):
+    while not work.epoch.advance([call.result for call in epoch_calls]):
         next(attempts)
-        record.settled += settle(epoch, faults)
+        work.record.settled += settle(work.epoch, work.faults)
         scripts.run_all(*calls, patient=True)
     totals: dict[str, bytes | None] = {}
     visitors: dict[str, int] = {}
     for portion, total_call, visitor_call in zip(portions, total_calls, visitor_calls, strict=True):
         existing_count, totals_of_portion = total_call.result
-        record.read += existing_count
+        work.record.read += existing_count
         totals.update(zip(portion, totals_of_portion, strict=True))
         visitors.update(visitor_call.result)
     numbers = _numbers(totals)

@@ -172,9 +172,8 @@ def test_a_redis_that_went_back_between_settling_and_reading_is_settled_again_be
     restore(redis, settled)
     now = server_time(patient=True)
     run = FlushRun(redis_time=now, flushed_until=now)
-    totals.write_chunk(
-        [subject_of(second)], run, epoch=epoch, faults=Faults(), steps=[], extent=totals.Extent()
-    )
+    work = totals.Work(run, epoch, Faults(), steps=[], changed={})
+    totals.write_chunk([subject_of(second)], work, extent=totals.Extent())
     assert stored() == [1, 1]
     restore(redis, unsettled)
     flush()
