@@ -31,12 +31,7 @@ from readtrack import parts
 from readtrack.access import counts_url, may_view_numbers, numbers_url
 from readtrack.models import FlushRun, Tracked
 from readtrack.numerals import exact
-from readtrack.subjects import (
-    counted_subject_of,
-    has_read_state,
-    is_counted,
-    news_links,
-)
+from readtrack.subjects import counted_subject_of, has_read_state, is_counted, news_links
 from readtrack.texts import title_of
 
 SLICE = 500  # rows that an action changes at a time, because there may be millions

@@ -25,13 +25,7 @@ from readtrack.sql.faults import Faults
 from readtrack.store import connection, counters, flush_notes, keys, read_state, scripts, skips
 from readtrack.store.read_state import copies
 from readtrack.store.servers import SeveralServers
-from readtrack.subjects import (
-    counted_models,
-    label_in,
-    label_of,
-    subjects_by_model,
-    tracked_models,
-)
+from readtrack.subjects import counted_models, label_in, label_of, subjects_by_model, tracked_models
 from readtrack.unread import outbox as unsent
 
 PINGS = 5

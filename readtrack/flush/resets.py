@@ -10,14 +10,7 @@ from django.db.models import Model
 
 from readtrack.flush.steps import Steps
 from readtrack.progress import Progress, no_progress
-from readtrack.sql import (
-    archive,
-    databases,
-    deletions,
-    raising,
-    read_states,
-    row_counts,
-)
+from readtrack.sql import archive, databases, deletions, raising, read_states, row_counts
 from readtrack.sql.faults import Faults
 from readtrack.sql.row_counts import RowCounts
 from readtrack.store import (
@@ -32,12 +25,7 @@ from readtrack.store import (
     uniques,
 )
 from readtrack.store.circuit import fail_open
-from readtrack.subjects import (
-    counted_models,
-    owner,
-    read_state_models,
-    subjects_by_model,
-)
+from readtrack.subjects import counted_models, owner, read_state_models, subjects_by_model
 
 
 # docs/explanation/flush.md describes what may come after a reset: flushes that began before it,

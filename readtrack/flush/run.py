@@ -29,15 +29,7 @@ from readtrack.flush.waiting import Waiting
 from readtrack.models import FlushRun, KnownEpoch, Reset
 from readtrack.progress import Progress, no_progress
 from readtrack.signals import flushed
-from readtrack.sql import (
-    absent,
-    databases,
-    deletions,
-    epochs,
-    layouts,
-    runs,
-    vendors,
-)
+from readtrack.sql import absent, databases, deletions, epochs, layouts, runs, vendors
 from readtrack.sql.faults import Faults
 from readtrack.store import (
     counters,

@@ -11,14 +11,7 @@ from django.utils.translation import get_language
 from readtrack.conf import explains_pages
 from readtrack.hits import readers, visitors
 from readtrack.page.filling import filled
-from readtrack.page.placeholders import (
-    ELSE,
-    END,
-    IF,
-    LANGUAGE,
-    OF_COUNTS,
-    Placeholder,
-)
+from readtrack.page.placeholders import ELSE, END, IF, LANGUAGE, OF_COUNTS, Placeholder
 from readtrack.page.stream import outside_coroutine
 from readtrack.request import Recorder
 

@@ -8,13 +8,7 @@ is read of a period is in `readtrack.numbers.reports`.
 from asgiref.sync import sync_to_async
 
 from readtrack.reports.counts import has_seen, views, visitors, visitors_together
-from readtrack.reports.dots import (
-    as_of,
-    reader_counts,
-    unread,
-    unread_counts,
-    unread_total,
-)
+from readtrack.reports.dots import as_of, reader_counts, unread, unread_counts, unread_total
 from readtrack.reports.rankings import most_viewed
 from readtrack.reports.skipped import skips
 from readtrack.reports.trends import Trend, trending

@@ -15,12 +15,7 @@ from readtrack.reports.page_state import count_in_memory, page_state
 from readtrack.sql import row_counts
 from readtrack.store import recording, scripts, uniques
 from readtrack.store.circuit import fail_open, present_page
-from readtrack.subjects import (
-    AnyModel,
-    counted_subject_of,
-    listed,
-    subject_of,
-)
+from readtrack.subjects import AnyModel, counted_subject_of, listed, subject_of
 
 
 def views(objs: Iterable[AnyModel]) -> dict[AnyModel, int]:

@@ -13,16 +13,7 @@ from django.template.base import Parser, Token
 
 from readtrack import numerals, parts, reports, shipped
 from readtrack.page import tags
-from readtrack.page.placeholders import (
-    COUNT,
-    DOT,
-    EXACT,
-    IF,
-    OF_COUNTS,
-    UNREAD,
-    WORDS,
-    Placeholder,
-)
+from readtrack.page.placeholders import COUNT, DOT, EXACT, IF, OF_COUNTS, UNREAD, WORDS, Placeholder
 from readtrack.page.rendering import in_words
 from readtrack.page.stream import outside_coroutine
 from readtrack.reports.page_state import page_state

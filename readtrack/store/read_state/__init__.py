@@ -16,12 +16,7 @@ from readtrack.hits.readers import Reader
 from readtrack.store import clock, keys, scripts, subject_keys
 from readtrack.store.read_state import ordinals
 from readtrack.store.read_state.by_model import FORMS, form_of
-from readtrack.store.read_state.forms import (
-    ROWS,
-    Form,
-    PageTime,
-    Publication,
-)
+from readtrack.store.read_state.forms import ROWS, Form, PageTime, Publication
 from readtrack.store.read_state.ordinals import field
 from readtrack.store.scripts import Call
 
