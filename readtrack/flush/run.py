@@ -179,30 +179,6 @@ def _update(record: FlushRun) -> bool:
     return bool(changed_rows)
 
 
-def write_subjects(subjects: Iterable[str]) -> None:
-    """Writes the totals of the subjects as a flush does.
-
-    It saves no record of a flush, and parts keep nothing of the subjects' hours. Raises
-    redis.RedisError or django.db.Error, as `flush` does. What cannot be written is logged, and
-    later flushes try it again.
-    """
-    now = server_time(patient=True)
-    subjects = [*subjects]
-    record = FlushRun(
-        started=django_timezone.now(), redis_time=now, flushed_until=now, kind=FlushRun.Kind.CHANGED
-    )
-    faults = Faults()
-    epoch = epochs.SqlEpoch()
-    work = Work(record, epoch, faults, steps_of_parts(record, epoch, faults), changed={})
-    with databases.retrying():
-        settle(epoch, faults)
-        for chunk in _chunks(subjects):
-            write_chunk(chunk, work, extent=Extent())
-        for step in work.steps:
-            step.finish(has_changes=True)
-    _leave_to_next_flush(record, faults, changed=frozenset(subjects))
-
-
 def _flush(
     record: FlushRun,
     faults: Faults,
@@ -246,7 +222,7 @@ def _flush(
         _write(work, recently_viewed)
     _finish(work, recently_viewed)
     faults.attempt("read state", partial(_keep_read_state, record, epoch, sent), None)
-    _leave_to_next_flush(record, faults, changed=changed)
+    leave_to_next_flush(record, faults, changed=changed)
     _note_end(record, epoch)
     return taken
 
@@ -256,7 +232,7 @@ def _end_quietly(record: FlushRun, faults: Faults, steps: Sequence[Steps]) -> No
     for step in steps:
         step.begin()
         step.finish(has_changes=False)
-    _leave_to_next_flush(record, faults, changed=())
+    leave_to_next_flush(record, faults, changed=())
 
 
 def _store_changed(work: Work) -> None:
@@ -264,7 +240,7 @@ def _store_changed(work: Work) -> None:
     for step in work.steps:
         step.changed_subjects = work.changed
         step.left_out = work.left_out
-    for chunk in _chunks(work.changed):
+    for chunk in chunks(work.changed):
         for step in work.steps:
             step.changed(chunk)
 
@@ -286,7 +262,7 @@ def _write(work: Work, recently_viewed: frozenset[str]) -> None:
     gone_dimensions: list[str] = []
     if is_archive:
         gone_dimensions = dimension_names.gone(work.epoch.tags)
-    for chunk in _chunks(subjects):
+    for chunk in chunks(subjects):
         if is_archive:
             extent = extent._replace(archived=chunk)
         if gone_dimensions:
@@ -303,7 +279,7 @@ def _write_compared(work: Work) -> None:
     Adds to `changed` what could not be written. Subjects whose past a part is writing are left out,
     except those that were viewed lately: that part stores their hours.
     """
-    for chunk in _chunks(_every_subject(work.record, work.epoch)):
+    for chunk in chunks(_every_subject(work.record, work.epoch)):
         for step in work.steps:
             step.compare(chunk)
         subjects = frozenset(chunk)
@@ -327,7 +303,7 @@ def _keep_read_state(
     read_state.store(epoch.tags, sent, is_full=is_full)
 
 
-def _leave_to_next_flush(record: FlushRun, faults: Faults, *, changed: Container[str]) -> None:
+def leave_to_next_flush(record: FlushRun, faults: Faults, *, changed: Container[str]) -> None:
     """Leaves what could not be written to the next flush, and says so."""
     record.locked += len(faults.locked)
     failed_and_changed = [subject for subject in faults.failed if subject in changed]
@@ -366,7 +342,7 @@ def _recently_viewed(record: FlushRun, epoch: epochs.SqlEpoch) -> frozenset[str]
     return frozenset(chain.from_iterable(counters.viewed(minutes, tags=epoch.tags)))
 
 
-def _chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
+def chunks(subjects: Iterable[str]) -> Iterator[list[str]]:
     """Yields the subjects in lists of TOTALS_AT_ONCE, each list without duplicates."""
     source = iter(subjects)
     while chunk := list(dict.fromkeys(islice(source, TOTALS_AT_ONCE))):

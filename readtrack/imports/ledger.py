@@ -19,6 +19,7 @@ from readtrack import buckets
 from readtrack.flush import run, settling
 from readtrack.imports import added as added_views
 from readtrack.imports import keys as import_keys
+from readtrack.imports import writing
 from readtrack.imports.added import SubjectHour
 from readtrack.imports.models import Import, ImportedLines, ImportedViews
 from readtrack.numbers import hours_of_models
@@ -496,7 +497,7 @@ def add(record: Import, batch: Batch, *, position: int, digest: str = "") -> dic
     # 3. Redis adds the views.
     _check(_add_to_redis(record.source, part, before=before, after=position))
     # 4. SQL's counts are raised.
-    run.write_subjects(batch.views)
+    writing.write_subjects(batch.views)
     applied = applied_to(record.source, batch.views, position=position)
     _check(len(applied.totals) == len(batch.views))
     # 5. SQL moves the position, and fills in the history.

@@ -199,9 +199,6 @@ class MySQL(Vendor):
                 cursor.execute("SET SESSION lock_wait_timeout = @readtrack_wait")
 
     def raise_on_conflict(self, table: str, keys: Sequence[str], values: Sequence[str]) -> str:
-        """Returns the end of an INSERT, for rows that exist already: if the first of the values is
-        lower in the existing row, all values are replaced.
-        """
         first_value = values[0]
         is_lower = f"VALUES({first_value}) > {first_value}"
         # MySQL assigns from left to right, so the column that the condition compares comes last.
@@ -211,14 +208,10 @@ class MySQL(Vendor):
         return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
 
     def add_on_conflict(self, table: str, keys: Sequence[str], values: Sequence[str]) -> str:
-        """Returns the end of an INSERT, for rows that exist already: the values are added to
-        theirs.
-        """
         changes = [f"{column} = {column} + VALUES({column})" for column in values]
         return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
 
     def replace_on_conflict(self, keys: Sequence[str], values: Sequence[str]) -> str:
-        """Returns the end of an INSERT, for rows that exist already: their values are replaced."""
         changes = [f"{column} = VALUES({column})" for column in values]
         return f"ON DUPLICATE KEY UPDATE {', '.join(changes)}"
 

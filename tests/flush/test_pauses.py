@@ -17,7 +17,7 @@ from readtrack.digest.periods import DigestPeriod
 from readtrack.flush import run, totals
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.imports import ledger
+from readtrack.imports import ledger, writing
 from readtrack.imports.ledger import Batch
 from readtrack.imports.models import Import
 from readtrack.models import Archive, FlushRun
@@ -329,7 +329,7 @@ def test_the_batch_of_an_import_that_a_late_flush_meets_is_in_history_once(redis
     for number, age in enumerate((2, 30, 200)):
         batch.add(subject_of(post), visitor=str(number), at=now - age * HOUR)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(run, "write_subjects", _die)
+        patched.setattr(writing, "write_subjects", _die)
         with pytest.raises(RuntimeError, match="killed here"):
             ledger.add(record, batch, position=100)
     expire_buckets(redis, at=now)

@@ -269,7 +269,7 @@ def test_redis_lost_before_the_part_is_confirmed_is_no_success(
     def lose(subjects: object) -> None:
         redis.flushdb()
 
-    monkeypatch.setattr("readtrack.flush.run.write_subjects", lose)
+    monkeypatch.setattr("readtrack.imports.writing.write_subjects", lose)
     with pytest.raises(ImportRefusedError):
         add(START)
     assert rows("site.post:1") == {}

@@ -12,10 +12,9 @@ from pytest_django import Settings
 from redis import Redis
 
 from readtrack import buckets, tracker
-from readtrack.flush import run
 from readtrack.flush.run import flush
 from readtrack.hits.visitors import Visitor
-from readtrack.imports import ledger, undo
+from readtrack.imports import ledger, undo, writing
 from readtrack.imports.models import Import, ImportedLines, ImportedViews
 from readtrack.imports.weblog import Importer
 from readtrack.models import Archive
@@ -263,10 +262,10 @@ def test_views_that_a_reset_took_before_they_were_confirmed_are_not_taken_back(
 
     def write_and_reset(subjects: Iterable[str]) -> None:
         monkeypatch.undo()
-        run.write_subjects(subjects)
+        writing.write_subjects(subjects)
         tracker.reset_views(posts[0])
 
-    monkeypatch.setattr(run, "write_subjects", write_and_reset)
+    monkeypatch.setattr(writing, "write_subjects", write_and_reset)
     counted = Importer().run([path]).counted
     assert counted > 20
     for number in range(20):
