@@ -5,6 +5,7 @@ total. Hours are numbers since 1970 (`buckets.hour_index`).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db.models import F, Max, QuerySet, Window
@@ -26,6 +27,15 @@ FOREVER = 2**31 - 1  # an hour that no row reaches
 def is_kept() -> bool:
     """Returns True if flushes store history: the site wants it, and its table is there."""
     return numbers_options().history and not absent.is_absent(History)
+
+
+class Row(NamedTuple):
+    """A row of history."""
+
+    subject: str  # as columns have it
+    hour: int
+    views: int
+    visitors: int
 
 
 class Sums(NamedTuple):
@@ -73,10 +83,37 @@ def store(live: Mapping[str, RowCounts], *, hour: int) -> None:
 
 def store_hours(hours: Iterable[tuple[str, int, RowCounts]]) -> None:
     """Stores absolute counts of subjects, each as those at the end of its hour."""
-    rows = []
+    rows: list[Row] = []
     for subject, hour, counts in hours:
-        rows.append((subject_column(subject), hour, counts.views, counts.visitors))
+        rows.append(Row(subject_column(subject), hour, counts.views, counts.visitors))
     databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
+    _raise_later(rows)
+
+
+def _raise_later(rows: Sequence[Row]) -> None:
+    """Raises the rows of later hours that have less than these rows of their subjects.
+
+    There are some after Redis's clock was set back, and where a flush that began in a later hour
+    was faster than this one. A row that is below an earlier one looks as if the subject was reset,
+    and all its views would be gained once more.
+    """
+    if not rows or absent.is_absent(History):
+        return
+    rows_by_subject: dict[str, list[Row]] = {}
+    for row in rows:
+        rows_by_subject.setdefault(row.subject, []).append(row)
+    later_rows = databases.rows(History).filter(hour__gt=min(row.hour for row in rows))
+    later_rows = databases.having(later_rows, "subject", [*rows_by_subject])
+    stored = later_rows.order_by("subject", "hour").values_list("subject", "hour", "views")
+    for subject, hour, views in stored:
+        higher = [row for row in rows_by_subject[subject] if row.hour < hour and row.views > views]
+        if higher:
+            highest = max(higher, key=attrgetter("views"))
+            # Another flush may have raised it.
+            too_low = databases.rows(History).filter(
+                subject=subject, hour=hour, views__lt=highest.views
+            )
+            too_low.update(views=highest.views, visitors=highest.visitors)
 
 
 def begin(stored: Mapping[str, RowCounts]) -> None:
