@@ -1571,7 +1571,7 @@ def _section_models(scope: Scope) -> list[type[Model]]:
     models = [
         model
         for model in subjects.read_state_models()
-        if read_state.knows_readers(subjects.label_of(model))
+        if read_state.form_of(subjects.label_of(model)).knows_readers
     ]
     if "model" not in scope.chosen:
         return models

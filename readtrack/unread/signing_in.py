@@ -31,7 +31,8 @@ def take_over(anonymous: Reader, user: Reader) -> int:
             break
         number = numbers_by_tag.get(keys.tag(portion[0]))
         if number is not None:
-            count += scripts.run(read_state.take_over(portion, number=number, user=user))
+            form = read_state.form_of(portion[0])
+            count += scripts.run(form.take_over(portion, number=number, user=user))
     return count
 
 
@@ -48,7 +49,7 @@ def _portions_of_categories() -> Iterator[Sequence[str]]:
     """
     for model in subjects.read_state_models():
         # Read state that is kept by reader is none of anonymous readers.
-        if not read_state.knows_readers(subjects.label_of(model)):
+        if not read_state.form_of(subjects.label_of(model)).knows_readers:
             continue
         pks = databases.rows(model).order_by("-pk").values_list("pk", flat=True)[:MOST_ROWS]
         yield from scripts.parted([subjects.subject_of_row(model, pk) for pk in pks])

@@ -45,7 +45,7 @@ def start_as_read(model: type[Model], *, progress: Progress = no_progress) -> in
     for row_subjects in subjects_of_rows(model, rows_at_once):
         for portion in scripts.parted(row_subjects):
             highest = highest_by_tag[keys.tag(portion[0])]
-            call = read_state.fill(portion, highest=highest, as_of=as_of)
+            call = form.fill(portion, highest=highest, as_of=as_of)
             count += scripts.run(call, patient=True)
         progress(len(row_subjects))
     return count

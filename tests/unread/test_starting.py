@@ -73,7 +73,8 @@ def test_what_is_published_meanwhile_keeps_its_dots() -> None:
     subjects = [f"site.category:{category.pk}" for category in categories]
     number = starting.give_ordinals()[keys.tags()[0]] if readers.has_ordinals() else user.pk
     calls = [
-        read_state.fill(some, highest=number, as_of=as_of) for some in scripts.parted(subjects)
+        read_state.form_of(some[0]).fill(some, highest=number, as_of=as_of)
+        for some in scripts.parted(subjects)
     ]
     assert sum(scripts.run_all(*calls)) == 1
     assert reports.unread(user, categories) == {categories[0]}

@@ -168,7 +168,7 @@ def _lines_of_read_state(obj: Model, in_redis: InRedis) -> Iterator[Line]:
     if in_redis.published:
         time = buckets.time_of(in_redis.published)
         yield Line("last publication", f"{time:%Y-%m-%d %H:%M} UTC", "Redis")
-    elif read_state.knows_readers(label_in(subject_of(obj))):
+    elif read_state.form_of(subject_of(obj)).knows_readers:
         yield Line("last publication", "never", "Redis")
     else:
         yield Line("last publication", "unknown", "Redis keeps the last ones only")

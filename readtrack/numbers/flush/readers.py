@@ -28,7 +28,7 @@ def store(*, at: datetime, faults: Faults) -> int:
     return sum(
         faults.attempt(label_of(model), partial(_store_model, model, hour), 0)
         for model in read_state_models()
-        if read_state.knows_readers(label_of(model))
+        if read_state.form_of(label_of(model)).knows_readers
     )
 
 

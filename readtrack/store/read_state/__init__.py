@@ -21,9 +21,9 @@ from readtrack.store.read_state.ordinals import field
 from readtrack.store.scripts import Call
 
 __all__ = ["FORMS", "ROWS", "Form", "PageTime", "Publication"]
-__all__ += ["begin", "count_readers", "field", "fill", "forget", "have_begun"]
-__all__ += ["knows_readers", "last_published", "marks", "not_begun"]
-__all__ += ["form_of", "number", "page_time", "publish", "remove", "take_over", "unpublish"]
+__all__ += ["begin", "count_readers", "field", "forget", "have_begun"]
+__all__ += ["last_published", "marks", "not_begun"]
+__all__ += ["form_of", "number", "page_time", "publish", "remove", "unpublish"]
 __all__ += ["unread_calls", "within"]
 
 
@@ -120,15 +120,6 @@ def last_published(subjects: Sequence[str]) -> list[Call[dict[str, int]]]:
     ]
 
 
-def fill(subjects: Sequence[str], *, highest: int, as_of: int) -> Call[int]:
-    """Returns the call that marks the categories read for all readers up to the number `highest`.
-
-    The categories are of one model and one partition. Those that were published to since `as_of`
-    (µs) stay as they are. The result is the number of categories that were marked.
-    """
-    return form_of(subjects[0]).fill(subjects, highest=highest, as_of=as_of)
-
-
 def number(readers_in_order: Sequence[Reader]) -> list[Call[int]]:
     """Returns calls that give ordinals to readers who have none, in this order.
 
@@ -154,16 +145,6 @@ def forget(anonymous: Reader) -> list[Call[int | None]]:
         Call("forget_reader", ordinals.hashes_of(anonymous, tag), arguments, absent=None)
         for tag in keys.tags()
     ]
-
-
-def take_over(subjects: Sequence[str], *, number: int, user: Reader) -> Call[int]:
-    """Returns the call that marks those of the categories read for the user that an anonymous
-    reader has read.
-
-    The categories are of one model and one partition, in which `number` is the ordinal of the
-    anonymous reader. The result is the number of categories that the anonymous reader has read.
-    """
-    return form_of(subjects[0]).take_over(subjects, number=number, user=user)
 
 
 def count_readers(subjects: Sequence[str], *, patient: bool = False) -> dict[str, int]:
@@ -218,11 +199,6 @@ def remove(subject: str) -> bool:
     key_names = subject_keys.names_of(rows, subject, at=buckets.now())
     scripts.run(Call("UNLINK", key_names, (), int))
     return True
-
-
-def knows_readers(label: str) -> bool:
-    """Returns True if the readers of categories of the model `label` can be counted."""
-    return form_of(label).knows_readers
 
 
 def within(subjects: Sequence[str]) -> dict[str, list[str]]:
