@@ -313,7 +313,8 @@ class ViewCountsAdmin(ReadOnlyAdmin):
         return may_view_numbers(request.user)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        return self.has_view_permission(request) and not parts.any_shows_numbers()
+        is_shown_elsewhere = any(part.shows_numbers for part in parts.installed())
+        return self.has_view_permission(request) and not is_shown_elsewhere
 
     def get_urls(self) -> list[Any]:
         page = self.admin_site.admin_view(self.changelist_view)

@@ -423,18 +423,6 @@ def stages() -> tuple[str, ...]:
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
-def any_trends_by_seen() -> bool:
-    """Returns True if an installed part lets what is trending go by views that were seen."""
-    return any(part.trends_by_seen() for part in installed())
-
-
-@cached_setting("INSTALLED_APPS", maxsize=1)
-def any_shows_numbers() -> bool:
-    """Returns True if the pages of an installed part show the numbers of the site in the admin."""
-    return any(part.shows_numbers for part in installed())
-
-
-@cached_setting("INSTALLED_APPS", maxsize=1)
 def model_options() -> tuple[str, ...]:
     """Returns the keys that all installed parts add to the entries of MODELS."""
     return tuple(name for part in installed() for name in part.model_options)
@@ -444,12 +432,6 @@ def models() -> "list[type[Model]]":
     """Returns the models of the core and of all installed parts."""
     app_configs = (apps.get_app_config("readtrack"), *installed())
     return [model for config in app_configs for model in config.get_models()]
-
-
-@cached_setting("INSTALLED_APPS", maxsize=1)
-def any_hears_publications() -> bool:
-    """Returns True if an installed part hears of publications as they happen."""
-    return any(part.hears_publications() for part in installed())
 
 
 def absent_tags() -> dict[str, str]:

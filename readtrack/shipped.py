@@ -69,10 +69,7 @@ def label_of(part: str) -> str:
 
 def part_of_setting(name: str) -> str:
     """Returns the part that the setting belongs to; "" if no part has such a setting."""
-    for part, names in PARTS.items():
-        if name and names.setting == name:
-            return part
-    return ""
+    return next((part for part, names in PARTS.items() if name and name == names.setting), "")
 
 
 def part_of_form(name: str) -> str:

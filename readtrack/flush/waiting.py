@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from readtrack.store import counters, flush_notes, read_state, resetting, scripts
+from readtrack.store import counters, flush_notes, keys, read_state, scripts
 from readtrack.store.counters import Taken
 from readtrack.store.read_state import copies
 from readtrack.store.scripts import Call
@@ -31,9 +31,9 @@ def begin(time: int, *, after: Mapping[str, int]) -> Waiting | None:
     for tag in tags:
         number_calls += (
             counters.number_of_unsettled(tag),
-            resetting.number_of_resets(tag),
             copies.number_of_changes(tag),
-            copies.number_of_new_readers(tag),
+            Call("ZCARD", [keys.readers_new(tag)]),  # readers whose ordinals SQL does not know
+            Call("ZCARD", [keys.reset(tag)]),
         )
     begun_calls = read_state.have_begun(tags)
     scripts.run_all(*note_calls, *take_calls, *number_calls, *begun_calls, patient=True)

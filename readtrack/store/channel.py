@@ -15,7 +15,7 @@ def channel() -> str:
 
     Tenants share it. It has the number of the database, because PUBLISH reaches all databases.
     """
-    if not parts.any_hears_publications():
+    if not any(part.hears_publications() for part in parts.installed()):
         return ""
     prefix = ""
     if not keys.tenant_function():

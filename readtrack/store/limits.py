@@ -28,7 +28,7 @@ def rate_limit() -> RateLimit:
 
 def view_weight() -> int:
     """Returns what a view adds to what is trending: 0 where rankings go by views that were seen."""
-    return int(not parts.any_trends_by_seen())
+    return int(not any(part.trends_by_seen() for part in parts.installed()))
 
 
 def lua() -> str:

@@ -49,11 +49,6 @@ def noted_resets(tags: Sequence[str] = ()) -> dict[str, int]:
     return dict(chain(*scripts.run_all(*calls, patient=True)))
 
 
-def number_of_resets(tag: str) -> Call[int]:
-    """Returns the call that reads the number of the noted resets of a partition."""
-    return Call("ZCARD", [keys.reset(tag)])
-
-
 def delete_reset(subject: str, *, at: int) -> None:
     """Deletes the note of the subject's reset at `at` (µs).
 

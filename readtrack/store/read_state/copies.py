@@ -131,13 +131,6 @@ def number_of_changes(tag: str) -> Call[int]:
     return Call("ZCARD", [keys.reads_changed(tag)])
 
 
-def number_of_new_readers(tag: str) -> Call[int]:
-    """Returns the call that reads how many readers of a partition have ordinals that SQL does not
-    know.
-    """
-    return Call("ZCARD", [keys.readers_new(tag)])
-
-
 def copies(subjects: Sequence[str], *, most_bytes: int) -> Iterator[Portion]:
     """Yields copies of the categories' read state, in portions of some megabytes.
 
