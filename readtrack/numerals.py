@@ -3,7 +3,6 @@
 from django.utils.formats import number_format
 from django.utils.translation import get_language, pgettext
 
-MINUS = "\N{MINUS SIGN}"
 #: Languages that have a space before "%", by CLDR.
 WITH_SPACE = {"cs", "da", "de", "es", "fi", "fr", "nb", "ru", "sk", "sv", "uk"}
 
@@ -13,18 +12,9 @@ def exact(number: int) -> str:
     return number_format(number, force_grouping=True)
 
 
-def signed(number: int) -> str:
-    """Returns `+1,234`, `0`, or a number behind MINUS, which is as wide as the plus."""
-    if number > 0:
-        return f"+{exact(number)}"
-    if number < 0:
-        return f"{MINUS}{exact(-number)}"
-    return exact(0)
-
-
 def per_cent(number: float) -> str:
     """Returns `12%`, or `12 %` with a space that does not break in languages that have one."""
-    return f"{exact(round(number))}{_sign_of_per_cent()}"
+    return f"{exact(round(number))}{sign_of_per_cent()}"
 
 
 def share(number: float) -> str:
@@ -36,25 +26,12 @@ def share(number: float) -> str:
     return per_cent(number)
 
 
-def signed_per_cent(number: float) -> str:
-    """Returns a change: `+12%`, `0%`, or per cents behind MINUS."""
-    return f"{signed(round(number))}{_sign_of_per_cent()}"
-
-
-def _sign_of_per_cent() -> str:
+def sign_of_per_cent() -> str:
     """Returns "%", behind a space where the active language has one."""
     language, _, _ = (get_language() or "").partition("-")
     if language in WITH_SPACE:
         return "\N{NO-BREAK SPACE}%"
     return "%"
-
-
-def multiple(number: float) -> str:
-    """Returns `2.3`, and from 10 on `12`, with the separators of the active language."""
-    rounded = round(number, 1)
-    if rounded < 10:
-        return number_format(rounded, decimal_pos=1)
-    return exact(round(number))
 
 
 def short(number: int) -> str:

@@ -7,7 +7,8 @@ from django.utils.translation import gettext
 from readtrack import buckets
 from readtrack.alerts.models import Alert
 from readtrack.lines import one_line
-from readtrack.numerals import exact, multiple
+from readtrack.numbers.changes import multiple
+from readtrack.numerals import exact
 
 # What chat services take for a mention or a link, such as "<!channel>" and "@all", and what looks
 # like it. A title is not to call a whole channel.

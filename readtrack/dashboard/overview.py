@@ -26,6 +26,7 @@ from readtrack.dashboard.panels import (
 )
 from readtrack.numbers import tables
 from readtrack.numbers.causes import causes_of
+from readtrack.numbers.changes import multiple, signed
 from readtrack.numbers.comparison import part_compared
 from readtrack.numbers.data import ScopeData
 from readtrack.numbers.objects import LEAST_OPENED, STILL_READ_DAYS
@@ -33,7 +34,7 @@ from readtrack.numbers.offered import tables_by_tab
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.sql import thinning
 from readtrack.numbers.words_of_causes import phrase_of_cause
-from readtrack.numerals import exact, multiple, signed
+from readtrack.numerals import exact
 from readtrack.subjects import subject_of
 from readtrack.texts import title_of
 

@@ -34,6 +34,7 @@ from readtrack.dashboard.timeline import (
 )
 from readtrack.hits.addresses import NOTICES
 from readtrack.numbers import tables
+from readtrack.numbers.changes import multiple
 from readtrack.numbers.comparison import rule_of_comparison, span_text
 from readtrack.numbers.data import ScopeData
 from readtrack.numbers.filters import Chosen, chosen_in
@@ -48,7 +49,7 @@ from readtrack.numbers.totals import SERIES
 from readtrack.numbers.verdict import Verdict, verdict_of
 from readtrack.numbers.words import Sentence, lead
 from readtrack.numbers.words_of_story import age_text, kind_text
-from readtrack.numerals import exact, multiple
+from readtrack.numerals import exact
 
 NOTICED_HOURS = 24
 STORIES = "stories"

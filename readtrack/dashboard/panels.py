@@ -9,11 +9,11 @@ from django.utils.formats import date_format
 
 from readtrack.dashboard.timeline import link_to_object
 from readtrack.numbers import tables
+from readtrack.numbers.changes import multiple
 from readtrack.numbers.details import details_of
 from readtrack.numbers.scope import Scope, dimension_names
 from readtrack.numbers.usual import word_of
 from readtrack.numbers.words_of_story import PLACES
-from readtrack.numerals import multiple
 from readtrack.texts import address_of
 
 FILES = ("csv", "json")  # formats of exports

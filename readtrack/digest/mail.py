@@ -28,12 +28,13 @@ from readtrack.digest.periods import DigestPeriod
 from readtrack.digest.readers import Reader
 from readtrack.lines import one_line
 from readtrack.numbers import tables
+from readtrack.numbers.changes import multiple
 from readtrack.numbers.objects import STILL_READ_DAYS
 from readtrack.numbers.scope import A_WEEK_EARLIER, COMPARISONS
 from readtrack.numbers.site_address import absolute
 from readtrack.numbers.words import lead
 from readtrack.numbers.words_of_causes import sentences_of_cause
-from readtrack.numerals import exact, multiple
+from readtrack.numerals import exact
 from readtrack.texts import address_of, line_of, name_of
 
 LONGEST_TITLE = 200  # characters

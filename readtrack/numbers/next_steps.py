@@ -14,6 +14,7 @@ from django.utils.translation import ngettext
 
 from readtrack import buckets
 from readtrack.lines import one_line
+from readtrack.numbers.changes import multiple, signed_per_cent
 from readtrack.numbers.data import ChartData, Counts, GroupRow, ScopeData
 from readtrack.numbers.options import numbers_options
 from readtrack.numbers.order import most_first
@@ -23,7 +24,7 @@ from readtrack.numbers.sql.breakdown_history import OTHER
 from readtrack.numbers.tables import ROWS_ON_PAGE, change
 from readtrack.numbers.usual import word_of
 from readtrack.numbers.words import TITLE, Sentence, shortened
-from readtrack.numerals import exact, multiple, share, signed_per_cent
+from readtrack.numerals import exact, share
 from readtrack.texts import line_of
 
 MOST_LINES = 3

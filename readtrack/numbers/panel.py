@@ -12,6 +12,7 @@ from readtrack import access, buckets, numerals, subjects
 from readtrack.hits.stages import READS
 from readtrack.numbers import live_counters
 from readtrack.numbers.access import may_view_any_of
+from readtrack.numbers.changes import multiple
 from readtrack.numbers.options import numbers_options
 from readtrack.numbers.reports.hashes import hashes
 from readtrack.numbers.reports.usual_views import question, rated
@@ -103,7 +104,7 @@ def numbers(subject: str, obj: Model) -> dict[str, Any]:
     for one in comparable.values():
         comparison = one.compared(views, stored_usual, at=buckets.now())
         if comparison is not None:
-            times_usual = numerals.multiple(comparison.times)
+            times_usual = multiple(comparison.times)
     return {
         "is_live": is_live,
         "views": numerals.exact(views),

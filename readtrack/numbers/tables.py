@@ -19,6 +19,7 @@ from readtrack.conf import conf
 from readtrack.hits.hit import Reason
 from readtrack.hits.stages import ENGAGED
 from readtrack.numbers import groups, local_time, sources
+from readtrack.numbers.changes import multiple, signed_per_cent
 from readtrack.numbers.data import (
     ChartData,
     Counts,
@@ -40,7 +41,7 @@ from readtrack.numbers.sql.memberships import NONE, OLDER, Group
 from readtrack.numbers.sql.memberships import OTHER as OTHER_GROUPS
 from readtrack.numbers.sql.usual import Band
 from readtrack.numbers.usual import LOW, word_of
-from readtrack.numerals import exact, multiple, share, signed_per_cent
+from readtrack.numerals import exact, share
 from readtrack.store.skips import NAME_PREFIX, OTHER
 from readtrack.texts import title_of
 

@@ -12,6 +12,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from readtrack.numbers.changes import multiple
 from readtrack.numbers.tables import MOST_PER_CENT
 from readtrack.numbers.verdict import (
     LEAST_CHANGE,
@@ -24,7 +25,7 @@ from readtrack.numbers.verdict import (
     Verdict,
     Word,
 )
-from readtrack.numerals import exact, multiple, per_cent
+from readtrack.numerals import exact, per_cent
 from readtrack.texts import line_of
 
 LONGEST_TITLE = 120  # characters

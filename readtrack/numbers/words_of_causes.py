@@ -11,8 +11,9 @@ from django.utils.translation import ngettext
 from readtrack.lines import one_line
 from readtrack.numbers import tables
 from readtrack.numbers.causes import SOURCES, Cause, NotedDay, Part
+from readtrack.numbers.changes import signed
 from readtrack.numbers.words import TITLE, Sentence, shortened
-from readtrack.numerals import exact, signed
+from readtrack.numerals import exact
 
 
 def sentences_of_cause(cause: Cause | None) -> list[str]:

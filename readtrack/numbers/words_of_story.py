@@ -6,12 +6,13 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, npgettext, pgettext_lazy
 
+from readtrack.numbers.changes import multiple, signed_per_cent
 from readtrack.numbers.rising import Rising
 from readtrack.numbers.story import StoryVerdict, Trend, UsualOfStory
 from readtrack.numbers.usual import Word
 from readtrack.numbers.words import SILENT, Lead, Sentence
 from readtrack.numbers.words_of_causes import divided_sentences_of_cause
-from readtrack.numerals import exact, multiple, per_cent, signed_per_cent
+from readtrack.numerals import exact, per_cent
 
 HOURS_IN_WORDS = 48  # of an age; a longer one is given in days
 LESS_THAN_HALF = -50  # per cent from one day to the next

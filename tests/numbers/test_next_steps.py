@@ -17,13 +17,13 @@ from readtrack import buckets
 from readtrack.flush.run import flush
 from readtrack.numbers import local_time
 from readtrack.numbers import next_steps as rules
+from readtrack.numbers.changes import MINUS
 from readtrack.numbers.flush.groups import renew
 from readtrack.numbers.loading import load
 from readtrack.numbers.models import BreakdownHistory, History
 from readtrack.numbers.next_steps import LEAST_VIEWS, next_steps
 from readtrack.numbers.scope import Scope
 from readtrack.numbers.words import LONGEST_TITLE, Sentence
-from readtrack.numerals import MINUS
 from readtrack.sql.faults import Faults
 from readtrack.subjects import subject_of
 from tests.site.models import Article, Category, Page, Post

@@ -28,6 +28,7 @@ from readtrack.numbers import reports as numbers_reports
 from readtrack.numbers import tables
 from readtrack.numbers.causes import Grown, grown_and_why
 from readtrack.numbers.cells import no_formula
+from readtrack.numbers.changes import signed
 from readtrack.numbers.comparison import part_compared
 from readtrack.numbers.loading import load
 from readtrack.numbers.scope import PERIODS, Scope
@@ -184,7 +185,7 @@ def _grown_page(grown: Grown) -> GrownPage:
     """Returns what is said of a page that grew, in the words of the dashboard and of digests."""
     return GrownPage(
         title=shortened(line_of(grown.obj)),
-        growth=numerals.signed(grown.growth),
+        growth=signed(grown.growth),
         why=" ".join(sentences_of_cause(grown.cause)),
     )
 
