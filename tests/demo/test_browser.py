@@ -19,7 +19,7 @@ from demo_project import chromium
 from demo_project.traffic.browser import Browser as Visitor
 from tests.demo.conftest import AGENT, Manage
 from tests.support.depth import DEEP
-from tests.support.waiting import ENOUGH
+from tests.support.waiting import ENOUGH, comes_true
 
 expect.set_options(timeout=ENOUGH * 1000)  # a busy machine may be slow
 
@@ -613,6 +613,26 @@ def test_categories_keep_what_fits_the_narrowest_phone(
         page.set_viewport_size({"width": width, "height": 900})
         page.goto(f"{DASHBOARD}?period=28")
         assert page.locator("#readtrack-groups thead th:visible").count() == columns
+
+
+def test_lists_leave_their_lines_out_on_the_narrowest_phone(
+    tab: Callable[[str], Page], demo_url: str
+) -> None:
+    page = tab("admin")
+    Visitor(demo_url, "curl/8.14.1").get("/post/2/")
+    lists = page.locator(".readtrack-scroll")
+    lines = lists.locator("td.readtrack-trend")
+
+    def is_told() -> bool:
+        page.goto(f"{DASHBOARD}?tab=refused")
+        return lines.count() > 1  # the reason, and the robot
+
+    assert comes_true(is_told)
+    for width, is_drawn in ((390, True), (320, False)):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert lines.first.is_visible() == is_drawn
+        hidden = lists.evaluate_all("lists => lists.map(one => one.scrollWidth - one.clientWidth)")
+        assert max(hidden) <= 0  # before: the lines were cut
 
 
 def test_titles_stay_in_place_while_the_numbers_of_a_list_are_scrolled_to(
