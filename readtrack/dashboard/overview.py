@@ -485,7 +485,15 @@ def _caption_of(given: Tables, dimension: str) -> str:
     table = given.by_name.get(f"by-{dimension}")
     if table is None or not table.rows:
         return ""
-    return tables.caption_of_dimension(given.data, dimension, known=sum(table.values("views")))
+    known = sum(table.values("views"))
+    caption = tables.caption_of_dimension(given.data, dimension, known=known)
+    of_unknown = ""
+    if dimension in tables.WITH_UNKNOWN:
+        of_unknown = tables.caption_of_unknown(given.data, known)
+    if of_unknown and given.scope.is_present:
+        follow = _("Sources of the last minutes follow.")
+        return f"{caption} {follow}"
+    return caption
 
 
 def _caption_of_unread(data: ScopeData) -> str:

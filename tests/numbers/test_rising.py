@@ -222,7 +222,8 @@ def test_views_whose_source_is_not_known_yet_are_told(
     assert unknown not in admin_client.get(DASHBOARD).text
     counts.view(post, post)
     page: Any = admin_client.get(DASHBOARD)
-    assert f"2 {unknown}" in page.context["sources"].caption
+    said = f"2 {unknown} Sources of the last minutes follow."
+    assert page.context["sources"].caption == said  # before: as if nobody would ever know them
     assert f"2 {unknown}" in page_of(admin_client, post).text
 
 
