@@ -25,7 +25,8 @@ AUDIENCE = 24_000
 WEEK = (1.15, 1.2, 1.15, 1.1, 1.0, 0.7, 0.8)  # from Monday
 #: By the hour (UTC). Nobody sleeps for long, because the simulated visitors do not sleep at all.
 HOURS = (4, 3, 3, 3, 3, 4, 5, 6, 8, 9, 8, 7, 7, 7, 7, 7, 7, 8, 9, 9, 8, 7, 6, 5)
-HOURLY = 3  # days that have a row for each hour: the last ones, and the first ones of each story
+HOURLY = 3  # the last days that have a row for each hour
+HOURLY_OF_NEWS = 7  # the first days of each story that have them, too: its page leads to these days
 #: How many days ago the days were that have hours, too: the periods that the dashboard compares with those up to now
 #: end within these days, at the same time of day.
 COMPARED = frozenset({7, 28, 90})
@@ -202,7 +203,7 @@ def _freshness(story: Story, at: datetime) -> float:
 
 def _is_hourly(story: Story, day: datetime, *, today: datetime) -> bool:
     """Returns True if history has a row of the story for each hour of that day."""
-    is_young = day < story.published + HOURLY * buckets.DAY
+    is_young = day < story.published + HOURLY_OF_NEWS * buckets.DAY
     days_ago = (today - day).days
     is_recent = days_ago < HOURLY or days_ago in COMPARED
     return is_young or is_recent
