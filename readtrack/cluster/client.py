@@ -31,8 +31,9 @@ from readtrack.store.circuit import (
     present_page,
 )
 from readtrack.store.pools import Command, close_idle, is_shortage
-from readtrack.store.servers import Address, Ask, SeveralServers
+from readtrack.store.servers import Ask, SeveralServers
 
+Address = tuple[str, int]  # host and port
 TRIES = 3  # of a page's command that the cluster redirects, or cannot serve for now
 # Seconds that long work waits for one answer, before it asks the other servers who has the slot by
 # now. No script takes as long.

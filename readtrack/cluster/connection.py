@@ -1,16 +1,19 @@
 """Makes the client of a cluster out of the site's cache."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import redis.cluster
 from django.core.signals import setting_changed
 from redis import Redis, RedisCluster
+from redis.connection import parse_url
 
 from readtrack import parts
-from readtrack.cluster.client import ANSWER, Cluster
+from readtrack.cluster.client import ANSWER, Address, Cluster
 from readtrack.shipped import NO_CLUSTER
+from readtrack.store.caches import options_of_redis_py
 from readtrack.store.connection import PATIENCE, UnusableError, limited_pool
-from readtrack.store.servers import Address, ServersFactory
+from readtrack.store.servers import ServersFactory
 
 # The parser that knows MOVED and ASK. In later versions of redis-py every parser does.
 CLUSTER_PARSER = getattr(redis.cluster, "ClusterParser", None)
@@ -37,9 +40,38 @@ class ClusterFactory(ServersFactory):
         # After `close`, the client would raise AttributeError.
         connection.disconnect_connection_pools()  # type: ignore[no-untyped-call]
 
-    def servers(self, url: str, seeds: Sequence[Address], timeout: float) -> Cluster:
-        """Returns our client of the cluster that has these servers. Raises UnusableError if the
+    def servers_of(self, urls: Sequence[str], timeout: float) -> Cluster:
+        """Returns our client of the cluster whose servers the URLs name. Raises UnusableError if
+        the keys are not divided.
+        """
+        seeds = []
+        for url in urls:
+            parsed: Any = parse_url(url)  # type: ignore[no-untyped-call]
+            seeds.append((parsed.get("host", "localhost"), parsed.get("port", 6379)))
+        return self._cluster(urls[0], seeds, timeout)
+
+    @classmethod
+    def servers_like(cls, client: Any, timeout: float) -> Cluster:
+        """Returns our client of the cluster that another library's client uses.
+
+        It has the credentials and the TLS options of the other client. Raises UnusableError if the
         keys are not divided.
+        """
+        options = client.nodes_manager.connection_kwargs
+        kept_options = options_of_redis_py(options)
+        has_tls = kept_options.pop("ssl", False)
+        class_name = getattr(options.get("connection_class"), "__name__", "")
+        scheme = "redis"
+        if has_tls or "SSL" in class_name:
+            scheme = "rediss"
+        seeds = [(str(node.host), int(node.port)) for node in client.get_nodes()]
+        factory = cls({"CONNECTION_POOL_KWARGS": kept_options})
+        return factory._cluster(f"{scheme}://", seeds, timeout)
+
+    def _cluster(self, url: str, seeds: Sequence[Address], timeout: float) -> Cluster:
+        """Returns our client of the cluster that has servers at these addresses.
+
+        `url` says how the servers are asked: its scheme, user and password hold for all of them.
         """
         if parts.division().partitions == 1:
             raise UnusableError(NO_CLUSTER)

@@ -15,7 +15,6 @@ from django_redis.client import SentinelClient
 from django_redis.pool import ConnectionFactory, SentinelConnectionFactory
 from redis import ConnectionPool, Redis, exceptions
 from redis.backoff import NoBackoff
-from redis.connection import parse_url
 from redis.exceptions import AuthenticationError as AuthenticationError
 from redis.exceptions import OutOfMemoryError as OutOfMemoryError
 from redis.exceptions import RedisError as RedisError
@@ -27,7 +26,7 @@ from readtrack import parts
 from readtrack.conf import conf
 from readtrack.shipped import CLUSTER_FACTORY, NO_CLUSTER
 from readtrack.store.caches import UnusableError as UnusableError
-from readtrack.store.caches import by_django_redis, options_of_redis_py
+from readtrack.store.caches import by_django_redis
 from readtrack.store.circuit import circuit, kernel_limit, send_within_page, within_page
 from readtrack.store.pools import close_idle
 from readtrack.store.servers import ServersFactory, SeveralServers
@@ -169,12 +168,12 @@ def _made(cache: Any, timeout: float) -> Redis:
     """Returns a client of the cache's write server. Raises what Django or a library raises."""
     factory = _factory_of(cache)
     if isinstance(factory, ServersFactory):
-        return _several_of(cache, factory, timeout)
+        return factory.servers_of(cache.client._server, timeout)
     if isinstance(factory, ConnectionFactory):
         return _own_client(cache, factory, timeout)
     client = getattr(cache, "client", cache).get_client(write=True)
     if hasattr(client, "nodes_manager"):  # the cluster client of redis-py or of valkey-py
-        return _several_like(client, timeout)
+        return _cluster_factory().servers_like(client, timeout)
     _check_client_class(type(client))
     return client  # type: ignore[no-any-return]
 
@@ -182,16 +181,6 @@ def _made(cache: Any, timeout: float) -> Redis:
 def _factory_of(cache: Any) -> Any:
     """Returns what makes the connections of a django-redis cache; None for another cache."""
     return getattr(getattr(cache, "client", None), "connection_factory", None)
-
-
-def _several_of(cache: Any, factory: ServersFactory, timeout: float) -> SeveralServers:
-    """Returns a client of the cluster whose servers the cache's LOCATION names."""
-    urls = cache.client._server
-    seeds = []
-    for url in urls:
-        parsed: Any = parse_url(url)  # type: ignore[no-untyped-call]
-        seeds.append((parsed.get("host", "localhost"), parsed.get("port", 6379)))
-    return factory.servers(urls[0], seeds, timeout)
 
 
 def _own_client(cache: Any, factory: Any, timeout: float) -> Redis:
@@ -219,25 +208,13 @@ def _check_client_class(client_class: type) -> None:
     raise UnusableError(f"it gives a {client_class.__name__}, and readtrack needs {need}")
 
 
-def _several_like(client: Any, timeout: float) -> SeveralServers:
-    """Returns our client of the cluster that another library's client uses.
-
-    It has the credentials and the TLS options of the other client. Raises UnusableError if no part
-    makes clients of clusters.
-    """
-    factory_path = parts.division().factory
-    if not factory_path:
+def _cluster_factory() -> type[ServersFactory]:
+    """Returns what makes clients of clusters. Raises UnusableError if no part does."""
+    path = parts.division().factory
+    if not path:
         raise UnusableError(NO_CLUSTER)
-    options = client.nodes_manager.connection_kwargs
-    kept_options = options_of_redis_py(options)
-    has_tls = kept_options.pop("ssl", False)
-    class_name = getattr(options.get("connection_class"), "__name__", "")
-    scheme = "redis"
-    if has_tls or "SSL" in class_name:
-        scheme = "rediss"
-    seeds = [(str(node.host), int(node.port)) for node in client.get_nodes()]
-    factory: ServersFactory = import_string(factory_path)({"CONNECTION_POOL_KWARGS": kept_options})
-    return factory.servers(f"{scheme}://", seeds, timeout)
+    factory: type[ServersFactory] = import_string(path)
+    return factory
 
 
 def misconfiguration() -> str:

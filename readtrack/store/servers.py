@@ -8,7 +8,6 @@ from redis import Redis
 
 from readtrack.store.pools import Command
 
-Address = tuple[str, int]  # host and port
 # Returns one server's answers: see `SeveralServers.spread`.
 Ask = Callable[[Redis, Sequence[Command], Callable[[], None]], Sequence[Any]]
 
@@ -41,11 +40,13 @@ class SeveralServers(Redis):
 class ServersFactory(ConnectionFactory):  # type: ignore[misc]
     """A `CONNECTION_FACTORY` of a django-redis cache. LOCATION names some of its servers."""
 
-    def servers(self, url: str, seeds: Sequence[Address], timeout: float) -> SeveralServers:
-        """Returns readtrack's client of all servers. It waits `timeout` seconds for an answer.
-
-        `url` says how the servers are asked: its scheme, user and password hold for all of them.
-        `seeds` are the addresses of those that are known. Raises UnusableError if the settings
-        cannot be used with them.
+    def servers_of(self, urls: Sequence[str], timeout: float) -> SeveralServers:
+        """Returns readtrack's client of all servers, of which these URLs name some. It waits
+        `timeout` seconds for an answer. Raises UnusableError if the settings cannot be used.
         """
+        raise NotImplementedError
+
+    @classmethod
+    def servers_like(cls, client: Any, timeout: float) -> SeveralServers:
+        """Returns readtrack's client of the servers that another library's client uses."""
         raise NotImplementedError

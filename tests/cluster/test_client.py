@@ -27,6 +27,7 @@ from redis.exceptions import ResponseError
 from readtrack import buckets, reports, tracker
 from readtrack.checks.setup import check_setup
 from readtrack.cluster.client import ANSWER, PATIENCE, Cluster
+from readtrack.cluster.connection import ClusterFactory
 from readtrack.doctor.report import examine
 from readtrack.flush.run import flush
 from readtrack.models import PendingPublication
@@ -745,7 +746,7 @@ def test_the_client_of_another_library_lends_its_password_and_tls(settings: Sett
             return [SimpleNamespace(host="10.0.0.1", port="6379")]
 
     settings.READTRACK = {"CLUSTER": {"partitions": COUNT}}
-    pool: Any = connection._several_like(Found(), 0.5).connection_pool
+    pool: Any = ClusterFactory.servers_like(Found(), 0.5).connection_pool
     assert pool.connection_class is connection._limited_class(SSLConnection)
     wanted = {"username": "site", "ssl_ca_certs": "ca.pem", "socket_timeout": 0.5}
     assert wanted.items() <= pool.connection_kwargs.items()

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 
 from redis import Redis
 
-from readtrack.cluster.client import Cluster
-from readtrack.store.servers import Address
+from readtrack.cluster.client import Address, Cluster
 from tests.support.partitions import PlainNames, servers
 
 
