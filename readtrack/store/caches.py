@@ -181,13 +181,17 @@ def _sentinel(
     )
 
 
-def _cluster(urls: Sequence[str], client_options: Mapping[str, Any] | None) -> Entry:
-    """Returns the entry for the cluster that has these servers. Raises UnusableError if no part
-    makes clients of clusters.
-    """
+def cluster_factory() -> str:
+    """Returns the path of what makes clients of clusters. Raises UnusableError if no part does."""
     factory = parts.division().factory
     if not factory:
         raise UnusableError(NO_CLUSTER)
+    return factory
+
+
+def _cluster(urls: Sequence[str], client_options: Mapping[str, Any] | None) -> Entry:
+    """Returns the entry for the cluster that has these servers."""
+    factory = cluster_factory()
     options = options_of_redis_py(client_options)
     if options.pop("ssl", False):  # of a cluster's client; a pool knows TLS by its URL
         urls = [re.sub("^redis:", "rediss:", url) for url in urls]

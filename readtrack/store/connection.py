@@ -26,7 +26,7 @@ from readtrack import parts
 from readtrack.conf import conf
 from readtrack.shipped import CLUSTER_FACTORY, NO_CLUSTER
 from readtrack.store.caches import UnusableError as UnusableError
-from readtrack.store.caches import by_django_redis
+from readtrack.store.caches import by_django_redis, cluster_factory
 from readtrack.store.circuit import circuit, kernel_limit, send_within_page, within_page
 from readtrack.store.pools import close_idle
 from readtrack.store.servers import ServersFactory, SeveralServers
@@ -173,7 +173,8 @@ def _made(cache: Any, timeout: float) -> Redis:
         return _own_client(cache, factory, timeout)
     client = getattr(cache, "client", cache).get_client(write=True)
     if hasattr(client, "nodes_manager"):  # the cluster client of redis-py or of valkey-py
-        return _cluster_factory().servers_like(client, timeout)
+        factory_class: type[ServersFactory] = import_string(cluster_factory())
+        return factory_class.servers_like(client, timeout)
     _check_client_class(type(client))
     return client  # type: ignore[no-any-return]
 
@@ -206,15 +207,6 @@ def _check_client_class(client_class: type) -> None:
         return
     need = f"a redis.Redis, or for a cluster CONNECTION_FACTORY = '{CLUSTER_FACTORY}'"
     raise UnusableError(f"it gives a {client_class.__name__}, and readtrack needs {need}")
-
-
-def _cluster_factory() -> type[ServersFactory]:
-    """Returns what makes clients of clusters. Raises UnusableError if no part does."""
-    path = parts.division().factory
-    if not path:
-        raise UnusableError(NO_CLUSTER)
-    factory: type[ServersFactory] = import_string(path)
-    return factory
 
 
 def misconfiguration() -> str:
