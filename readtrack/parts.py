@@ -384,21 +384,13 @@ def installed() -> tuple[PartConfig, ...]:
 @cached_setting("INSTALLED_APPS", maxsize=1)
 def reporting() -> "Reporting | None":
     """Returns what a part decides about pages that are told of again; None without such a part."""
-    for part in installed():
-        reporting_of_part = part.reporting()
-        if reporting_of_part is not None:
-            return reporting_of_part
-    return None
+    return next(filter(None, (part.reporting() for part in installed())), None)
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
 def division() -> Division:
     """Returns into what the keys and the flush of this site are divided."""
-    for part in installed():
-        division_of_part = part.division()
-        if division_of_part is not None:
-            return division_of_part
-    return Division()
+    return next(filter(None, (part.division() for part in installed())), Division())
 
 
 @cached_setting("INSTALLED_APPS", maxsize=1)

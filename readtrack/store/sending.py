@@ -31,8 +31,4 @@ class Sending:
 @cached_setting("INSTALLED_APPS", maxsize=1)
 def sending() -> Sending:
     """Returns how the hits of this site are sent: as a part says, or else each by its page."""
-    for part in parts.installed():
-        sending_of_part = part.sending()
-        if sending_of_part is not None:
-            return sending_of_part
-    return Sending()
+    return next(filter(None, (part.sending() for part in parts.installed())), Sending())
