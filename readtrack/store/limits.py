@@ -26,6 +26,7 @@ def rate_limit() -> RateLimit:
     return RateLimit(hits or NO_LIMIT, seconds or 1)
 
 
+@cached_setting("INSTALLED_APPS", maxsize=1)
 def view_weight() -> int:
     """Returns what a view adds to what is trending: 0 where rankings go by views that were seen."""
     return int(not any(part.trends_by_seen() for part in parts.installed()))
