@@ -393,7 +393,11 @@ def overview(
         "countries": _countries(given),
         "groups": _groups(given, group),
         "ages": given.panel(
-            "views-by-age", ("views", "share"), limit=SOME, title=_("Age of what was read")
+            "views-by-age",
+            ("views", "share"),
+            limit=SOME,
+            title=_("Age of what was read"),
+            caption=_caption_of_groups(given),
         ),
         "funnel": given.panel("funnel", ("count", "rate"), limit=SOME),
         "unread": given.panel(
@@ -496,6 +500,13 @@ def _caption_of(given: Tables, dimension: str) -> str:
     return caption
 
 
+def _caption_of_groups(given: Tables) -> str:
+    """Returns that the panel has no live views, which the totals above have; "" for a period that is
+    over.
+    """
+    return _("Views of the last hour may be missing.") if given.scope.is_present else ""
+
+
 def _caption_of_unread(data: ScopeData) -> str:
     """Returns of how many accounts the readers are, and since when they have read."""
     text = ngettext(
@@ -551,6 +562,7 @@ def _groups(given: Tables, group: str) -> Panel | None:
         limit=8,
         tab="groups",
         title=labels[chosen],
+        caption=_caption_of_groups(given),
         switch=switch if len(switch) > 1 else (),
     )
 

@@ -265,3 +265,13 @@ def test_what_is_not_counted_says_of_which_hours_it_is(
     days = "Today" if period == "today" else "The last 48 hours"  # before: "7 days"
     assert f"<title>Not counted, {days} |" in of_list.text
     assert f">{title}</h2>" in page.text
+
+
+def test_groups_and_ages_say_that_they_are_older_than_the_totals_above(
+    admin_client: Client,
+) -> None:
+    for period, is_said in (("7", True), ("today", True), ("last-week", False)):
+        page = admin_client.get(DASHBOARD, {"period": period})
+        captions = {page.context[name].caption for name in ("groups", "ages")}
+        expected = "Views of the last hour may be missing." if is_said else ""
+        assert captions == {expected}, period
