@@ -1,4 +1,4 @@
-"""The history of an object only rises, whatever Redis's clock and other flushes do."""
+"""The history of objects and of sections has each view once, whatever Redis's clock and other flushes do."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from readtrack import buckets, tracker
+from readtrack import buckets, reports, tracker
 from readtrack.flush import run, totals
 from readtrack.flush.run import flush
-from readtrack.numbers.models import History
+from readtrack.numbers.models import BreakdownHistory, History
 from readtrack.numbers.reports import series
 from readtrack.numbers.sql.history import of_stage
 from readtrack.subjects import subject_of
-from tests.site.models import Post
+from tests.site.models import Article, Post
 from tests.support import factories
 from tests.support.rows import each_row
 
@@ -37,9 +37,9 @@ def flush_at(at: datetime, **options: Any) -> None:
         flush(**options)
 
 
-def view(post: Post, number: int, at: datetime) -> None:
+def view(obj: Article | Post, number: int, at: datetime) -> None:
     for _ in range(number):
-        assert tracker.record(factories.hit(subject_of(post), at=at, is_seen=True)).counted
+        assert tracker.record(factories.hit(subject_of(obj), at=at, is_seen=True)).counted
 
 
 def hours_of(post: Post, border: datetime) -> dict[int, int]:
@@ -73,6 +73,21 @@ def test_after_the_clock_was_set_back_no_view_is_in_the_chart_twice(
     flush_at(ahead + 5 * MINUTE, only_changed=True)
     assert hours_of(post, border) == {-1: 5, 0: 16, hours_ahead: 4}
     assert seen(post) == [5, 21, 25]
+
+
+@pytest.mark.parametrize("hours_ahead", [1, 3, 30])
+def test_after_the_clock_was_set_back_a_section_has_the_views_of_its_articles(
+    border: datetime, hours_ahead: int
+) -> None:
+    article = Article.objects.create(category=factories.category())
+    for hour in range(-2, hours_ahead + 1):
+        view(article, 2, border + hour * HOUR)
+        flush_at(border + hour * HOUR)
+    for hour in range(2):
+        view(article, 1, border + hour * HOUR)
+        flush_at(border + hour * HOUR + MINUTE)
+        sums = BreakdownHistory.objects.filter(kind="section:views").values_list("count", flat=True)
+        assert sum(sums) == reports.views([article])[article]
 
 
 @pytest.mark.parametrize("only_changed", [True, False])

@@ -66,7 +66,7 @@ def renew(*, at: datetime, faults: Faults) -> None:
 
 def _renew_model(model: type[Model], *, until: int) -> None:
     label = label_of(model)
-    newest = group_sums.newest_hour(label)
+    newest = _newest_hour(label, until=until)
     first_hour = _first_hour(newest, until=until)
     hour = _next_hour(label, since=first_hour)
     if hour is None or hour >= until:
@@ -90,6 +90,19 @@ def _renew_model(model: type[Model], *, until: int) -> None:
             hours_at_once = HOURS_AT_ONCE
         newest = group_sums.newest_hour(label)
         hour = _next_hour(label, since=hours.stop)
+
+
+def _newest_hour(label: str, *, until: int) -> int | None:
+    """Returns the newest hour that was added up; None for none.
+
+    Sums of hours from `until` on are from before Redis's clock was set back. With them those of the
+    day go, because the hours in between have changed since.
+    """
+    newest = group_sums.newest_hour(label)
+    if newest is None or newest < until:
+        return newest
+    group_sums.forget_in_own_transaction([label], since=until - 1)
+    return group_sums.newest_hour(label)
 
 
 def _first_hour(newest: int | None, *, until: int) -> int:

@@ -181,6 +181,13 @@ def forget(labels: Collection[str], *, since: int) -> None:
     rows.filter(kind__in=KINDS_OF_MONTHS, hour__gte=first_hour_of_month).delete()
 
 
+def forget_in_own_transaction(labels: Collection[str], *, since: int) -> None:
+    """Does what `forget` does, in a transaction that locks the epoch."""
+    with databases.own_transaction(databases.of(BreakdownHistory)):
+        lock_history()
+        forget(labels, since=since)
+
+
 def gains(
     labels: Sequence[str], groups: Sequence[str], spans: Sequence[range]
 ) -> list[dict[str, dict[Name, int]]]:
