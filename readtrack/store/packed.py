@@ -50,6 +50,7 @@ class Form(NamedTuple):
 class PackedEffects(NamedTuple):
     """The effects of a view, packed."""
 
+    number_of_words: int  # in the command: the keys and the options
     number_of_keys: int
     keys: bytes
     form_subject: bytes  # what the keys have in the place of the subject
@@ -62,7 +63,7 @@ class PackedEffects(NamedTuple):
         return self.keys.replace(self.form_subject, subject)
 
 
-NO_EFFECTS = PackedEffects(0, b"", b"", b"")
+NO_EFFECTS = PackedEffects(0, 0, b"", b"", b"")
 
 
 class Forms(NamedTuple):
@@ -105,7 +106,7 @@ def command_of(hit: Hit) -> bytes:
         len(subject),
         len(visitor_id),
         len(second_id),
-        of_effects.number_of_keys,
+        of_effects.number_of_words,
         kind,
         new_cookie != "",
         hit.stand_in != "",
@@ -179,9 +180,7 @@ def _form(hit: Hit, of_effects: PackedEffects) -> Form:
     key_names, arguments = counting.keys_and_arguments(form_hit)
     number_of_keys = len(key_names) + of_effects.number_of_keys
     head = ("EVALSHA", scripts.digest("record"), number_of_keys)
-    number_of_words = len(head) + number_of_keys + len(arguments)
-    if of_effects.options:
-        number_of_words += 1
+    number_of_words = len(head) + len(key_names) + len(arguments) + of_effects.number_of_words
     places = {
         form_subject.encode(): SUBJECT,
         form_visitor.id.encode(): VISITOR_ID,
@@ -213,6 +212,7 @@ def _packed_effects(effects_of_view: tuple[Effect, ...], label: str, length: int
     form_subject = _form_subject(label, length)
     options = effects.options([effects_of_view], [form_subject])
     return PackedEffects(
+        number_of_words=len(options.keys) + 1,
         number_of_keys=len(options.keys),
         keys=_packed(options.keys),
         form_subject=form_subject.encode(),

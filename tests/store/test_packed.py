@@ -10,7 +10,8 @@ from redis import Redis
 
 from readtrack import tracker
 from readtrack.hits.visitors import Visitor
-from readtrack.store import counting, keys, packed, pools
+from readtrack.parts import Effect
+from readtrack.store import counting, effects, keys, packed, pools
 from tests.support import factories
 from tests.support.rows import each_row
 
@@ -72,6 +73,19 @@ def test_a_packed_command_has_the_same_words(name: str) -> None:
         assert words(call) == words(counting.count_views(hit))
         numbers.append(len(forms))
     assert numbers[0] == numbers[1] > 0
+
+
+def test_an_effect_without_keys_is_a_word_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Effect] = []
+    monkeypatch.setattr(effects, "makers", lambda _label: [lambda _hit, _subject: tuple(found)])
+    hit = factories.hit("site.post:1", at=AT + timedelta(hours=2), visitor=ANN)
+    packed.count_views(hit)  # the first of its shape may have no form yet
+    assert packed.count_views(hit).packed
+    found.append(Effect("of_a_part", (), 7))
+    for _ in range(2):
+        call = packed.count_views(hit)
+        assert words(call) == words(counting.count_views(hit))
+    assert call.packed
 
 
 def test_few_shapes_have_a_form() -> None:
