@@ -40,6 +40,7 @@ RUNS = [
     ],
     [
         "tests/flush/test_archiving.py",
+        "tests/flush/test_history.py",
         "tests/flush/test_pauses.py",
         "tests/flush/test_absent_tables.py",
         "tests/flush/test_faults.py",
