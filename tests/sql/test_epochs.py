@@ -190,12 +190,12 @@ def test_sql_is_told_of_an_epoch_before_it_stores_a_hash_that_was_settled_in_it(
     snapshot: Dump = {}
     keep = breakdowns.store
 
-    def be_late_and_die(subjects: Any, epoch: SqlEpoch, *, hour: int, **options: Any) -> None:
+    def be_late_and_die(subjects: Any, epoch: SqlEpoch, *, hours: Any, **options: Any) -> None:
         redis.delete(f"funnel:{subject_of(post)}")
         click(post, "b")
         snapshot.update(dump(redis))
         settle_and_die(post)
-        keep([subject_of(post)], epoch, hour=hour)
+        keep([subject_of(post)], epoch, hours=hours)
         raise RuntimeError("killed here")
 
     with monkeypatch.context() as patched:

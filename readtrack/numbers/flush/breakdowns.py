@@ -37,32 +37,31 @@ class Hours(NamedTuple):
     """The hours (since 1970) under which gains are stored."""
 
     present: int
+    newest_flush: int  # the last one of any flush that began before this one
     # The gains of objects with views of earlier hours are divided among the hours of these views,
     # because Redis does not know when it gained them.
-    late: Mapping[str, LateViews]
+    late: Mapping[str, LateViews] = NOTHING_LATE
 
 
 def store(
     subjects: Sequence[str],
     epoch: epochs.SqlEpoch,
     *,
-    hour: int,
-    late: Mapping[str, LateViews] = NOTHING_LATE,
+    hours: Hours,
     most_seen: Mapping[str, RowCounts] | None = None,
 ) -> Hashes:
     """Stores the counts of the subjects' hashes in SQL, and how much they gained by that.
 
-    The gains of each model are stored under the given hour (since 1970), and those of each object
-    under the day of TIME_ZONE in which that hour begins; those of objects with `late` views under
-    the hours and days of these views. `most_seen` has the views that SQL stores, if they were read
-    before the hashes: the next flush stores what was seen since then. Where SQL has higher counts,
-    it raises the counts in Redis. Returns the settled hashes in Redis. If Redis has to be settled
-    first, nothing is stored, and the next flush stores the hashes. Without its table nothing is
-    stored, either.
+    The gains of each model are stored under the present hour, and those of each object under the
+    day of TIME_ZONE in which that hour begins; those of objects with late views under the hours and
+    days of these views. `most_seen` has the views that SQL stores, if they were read before the
+    hashes: the next flush stores what was seen since then. Where SQL has higher counts, it raises
+    the counts in Redis. Returns the settled hashes in Redis. If Redis has to be settled first,
+    nothing is stored, and the next flush stores the hashes. Without its table nothing is stored,
+    either.
     """
     if absent.is_absent(Breakdown):
         return {}
-    hours = Hours(hour, late)
     hashes: dict[Name, Mapping[str, int]] = {}
     for portion in scripts.sliced(subjects):
         hashes.update(_store_portion(portion, epoch, hours=hours, most_seen=most_seen or {}))
@@ -390,7 +389,7 @@ def _store_stages(live: Hashes, stored: Hashes, *, hours: Hours) -> None:
                     rows.append((name, hour, RowCounts(sum_before, 0)))
             if sum_before < count:
                 rows.append((name, hours.present, RowCounts(count, 0)))
-    history.store_hours(rows)
+    history.store_hours(rows, newest_flush=hours.newest_flush)
 
 
 def _storable(live: Hashes) -> Hashes:

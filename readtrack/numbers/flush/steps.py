@@ -20,6 +20,7 @@ from readtrack.numbers.flush import (
     lowered,
     readers,
 )
+from readtrack.numbers.flush.breakdowns import Hours
 from readtrack.numbers.flush.hours import write_hours
 from readtrack.numbers.flush.late_views import NOTHING_LATE, LateViews
 from readtrack.numbers.models import Breakdown, History
@@ -53,6 +54,13 @@ class NumbersSteps(Steps):
         return buckets.hour_of(self.record.flushed_until)
 
     @property
+    def hours(self) -> Hours:
+        """Returns the hours under which this flush and those before it store."""
+        # Later than the times of all earlier flushes, even if Redis's clock was set back.
+        newest_flush = buckets.hour_of(self.record.redis_time)
+        return Hours(self.hour, newest_flush)
+
+    @property
     def at(self) -> datetime:
         """Returns the present time, by Redis's clock."""
         return buckets.time_of(self.record.flushed_until)
@@ -81,16 +89,19 @@ class NumbersSteps(Steps):
 
     def _store_hashes(self, subjects: Sequence[str]) -> None:
         """Stores the counts of the subjects' hashes."""
-        store = partial(breakdowns.store, epoch=self.epoch, hour=self.hour, late=self.late)
+        hours = self.hours._replace(late=self.late)
+        store = partial(breakdowns.store, epoch=self.epoch, hours=hours)
         self.faults.store(subjects, store)
 
     def in_transaction(self, counts: Mapping[str, RowCounts]) -> None:
         if not (numbers_options().history and counts):
             return
         late = {subject: self.late[subject] for subject in counts if subject in self.late}
-        history.store_hours(late_views.rows_of_history(late, counts, present=self.hour))
+        newest_flush = self.hours.newest_flush
+        late_rows = late_views.rows_of_history(late, counts, present=self.hour)
+        history.store_hours(late_rows, newest_flush=newest_flush)
         in_time = {subject: row for subject, row in counts.items() if subject not in late}
-        history.store(in_time, hour=self.hour)
+        history.store(in_time, hour=self.hour, newest_flush=newest_flush)
 
     def stored(self, subjects: Sequence[str]) -> None:
         if not numbers_options().history:
@@ -106,13 +117,13 @@ class NumbersSteps(Steps):
     def before_archive(self, counts: Mapping[str, RowCounts]) -> None:
         # All other flushes have stored the hashes of what changed by now.
         if self.record.kind == FlushRun.Kind.ARCHIVE:
-            breakdowns.store([*counts], self.epoch, hour=self.hour, most_seen=counts)
+            breakdowns.store([*counts], self.epoch, hours=self.hours, most_seen=counts)
 
     def hashes_of_idle(self, subjects: Sequence[str]) -> Hashes | None:
         if absent.is_absent(Breakdown):  # it is not known what SQL has
             return None
         # A funnel may gain steps without a view.
-        return breakdowns.store(subjects, self.epoch, hour=self.hour)
+        return breakdowns.store(subjects, self.epoch, hours=self.hours)
 
     def lowered(self, subjects: Sequence[str]) -> None:
         self.faults.store([*subjects], lowered.correct)
@@ -120,7 +131,7 @@ class NumbersSteps(Steps):
     def reset_ends(self, subject: str) -> None:
         lowered.correct([subject])  # a flush may have been killed before it did that
         _delete_late_fields(subject)
-        breakdowns.store([subject], self.epoch, hour=self.hour)
+        breakdowns.store([subject], self.epoch, hours=self.hours)
 
     def finish(self, *, has_changes: bool) -> None:
         is_full = self.record.kind != FlushRun.Kind.CHANGED

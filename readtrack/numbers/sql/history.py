@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 from django.db.models import F, Max, QuerySet, Window
 from django.db.models.functions import RowNumber
 
+from readtrack import buckets
 from readtrack.hits.stages import READS, STAGES
 from readtrack.numbers.models import History, ReaderHistory
 from readtrack.numbers.options import numbers_options
 from readtrack.sql import absent, databases, vendors
 from readtrack.sql.row_counts import RowCounts
+from readtrack.store import clock
 from readtrack.subjects import subject_column
 
 # The "hour" of the row that has what a subject had counted before its history began. No chart shows
@@ -76,18 +78,39 @@ def subject_of(name: str) -> str:
     return subject if stage in STAGES else name
 
 
-def store(live: Mapping[str, RowCounts], *, hour: int) -> None:
-    """Stores the present absolute counts of the subjects as those at the end of the hour."""
-    store_hours((subject, hour, counts) for subject, counts in live.items())
+def store(live: Mapping[str, RowCounts], *, hour: int, newest_flush: int | None = None) -> None:
+    """Stores the present absolute counts of the subjects as those at the end of the hour.
+
+    `newest_flush` is that of `store_hours`.
+    """
+    rows = ((subject, hour, counts) for subject, counts in live.items())
+    store_hours(rows, newest_flush=newest_flush)
 
 
-def store_hours(hours: Iterable[tuple[str, int, RowCounts]]) -> None:
-    """Stores absolute counts of subjects, each as those at the end of its hour."""
+def store_hours(
+    hours: Iterable[tuple[str, int, RowCounts]], *, newest_flush: int | None = None
+) -> None:
+    """Stores absolute counts of subjects, each as those at the end of its hour.
+
+    `newest_flush` is the last hour (since 1970) of any flush that began before this one, if that is
+    known.
+    """
     rows: list[Row] = []
     for subject, hour, counts in hours:
         rows.append(Row(subject_column(subject), hour, counts.views, counts.visitors))
     databases.upsert(History, ("subject", "hour"), ("views", "visitors"), rows=rows)
-    _raise_later(rows)
+    if newest_flush is None or _may_have_later(rows, newest_flush):
+        _raise_later(rows)
+
+
+def _may_have_later(rows: Sequence[Row], newest_flush: int) -> bool:
+    """Returns True if another flush may have stored rows of later hours than some of these.
+
+    To look for later rows takes as long as to store these, and hardly ever are there any.
+    """
+    # A flush that began meanwhile has stored rows up to the present hour of Redis's clock.
+    newest_hour = max(newest_flush, buckets.hour_index(clock.now()))
+    return any(row.hour < newest_hour for row in rows)
 
 
 def _raise_later(rows: Sequence[Row]) -> None:
