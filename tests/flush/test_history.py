@@ -1,4 +1,4 @@
-"""The history of objects and of sections has each view once, whatever Redis's clock and other flushes do."""
+"""History has each view once, whatever Redis's clock and other flushes do."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from readtrack.flush import run, totals
 from readtrack.flush.run import flush
 from readtrack.numbers.models import BreakdownHistory, History
 from readtrack.numbers.reports import series
+from readtrack.numbers.sql import history
 from readtrack.numbers.sql.history import of_stage
 from readtrack.subjects import subject_of
 from tests.site.models import Article, Post
@@ -54,6 +55,13 @@ def seen(post: Post) -> list[int]:
     return [*rows.values_list("views", flat=True)]
 
 
+def seen_by_hour(subject: str, *, until: int) -> dict[int, int]:
+    """Returns the seen views of a post or a model in each hour before `until` that has some."""
+    name = of_stage("seen", subject)
+    by_hour = history.sums([name], since=1, until=until)[name].by_hour()
+    return {hour: views for hour, views in by_hour.items() if views}
+
+
 @each_row("hours_ahead", [1, 2, 30])
 def test_after_the_clock_was_set_back_no_view_is_in_the_chart_twice(
     border: datetime, hours_ahead: int
@@ -88,6 +96,23 @@ def test_after_the_clock_was_set_back_a_section_has_the_views_of_its_articles(
         flush_at(border + hour * HOUR + MINUTE)
         sums = BreakdownHistory.objects.filter(kind="section:views").values_list("count", flat=True)
         assert sum(sums) == reports.views([article])[article]
+
+
+@pytest.mark.parametrize("hours_ahead", [1, 3, 30])
+def test_after_the_clock_was_set_back_a_model_has_the_seen_views_of_its_objects(
+    border: datetime, hours_ahead: int
+) -> None:
+    post = factories.post()
+    for hour in (-2, -1, hours_ahead - 1, hours_ahead):
+        view(post, 2, border + hour * HOUR)
+        flush_at(border + hour * HOUR)
+    for hour in range(2):
+        view(post, 5, border + hour * HOUR)
+        flush_at(border + hour * HOUR + MINUTE)
+        until = buckets.hour_index(border) + hour + 1
+        of_post = seen_by_hour(subject_of(post), until=until)
+        # Before: without the hours since the clock was set back.
+        assert seen_by_hour("site.post", until=until) == of_post
 
 
 @pytest.mark.parametrize("only_changed", [True, False])

@@ -63,7 +63,7 @@ def _add_sums(label: str, *, until: int) -> bool:
     """Adds up the next QUARTER of the model's history. Returns False if it has reached `until`."""
     with databases.own_transaction(databases.of(History)):
         lock_history()  # because another flush may do the same
-        first = _first_hour(label)
+        first = _first_hour(label, until=until)
         if first is None:
             return False
         end = min(until, first + QUARTER)
@@ -104,20 +104,32 @@ def _gains(label: str, *, since: int, until: int) -> dict[str, dict[int, int]]:
     return gains
 
 
-def _first_hour(label: str) -> int | None:
+def _first_hour(label: str, *, until: int) -> int | None:
     """Returns the hour from which to add up the model's history; None without history.
 
     That is HOURS_AGAIN before the last hour that was added up, or the first hour with views.
     """
-    past = databases.rows(History).filter(hour__gt=BASELINE)
-    sums_of_reads = past.filter(subject=of_reads(label))
-    last_added: int | None = sums_of_reads.aggregate(hour=Max("hour"))["hour"]
-    if last_added:
+    last_added = _last_added(label)
+    if last_added is not None and last_added >= until:
+        # From before Redis's clock was set back. The hours in between have changed since.
+        names = [of_stage(stage, label) for stage in STAGES]
+        databases.rows(History).filter(subject__in=names, hour__gte=until).delete()
+        last_added = _last_added(label)
+    if last_added is not None:
         return last_added - HOURS_AGAIN
     # The views of a model are in one row for each partition and hour.
-    views = past.filter(subject__in=[f"{label}{tag}" for tag in keys.past_tags()])
+    views = databases.rows(History).filter(
+        subject__in=[f"{label}{tag}" for tag in keys.past_tags()], hour__gt=BASELINE
+    )
     first_viewed: int | None = views.aggregate(hour=Min("hour"))["hour"]
     return first_viewed
+
+
+def _last_added(label: str) -> int | None:
+    """Returns the last hour that was added up; None for none."""
+    sums_of_reads = databases.rows(History).filter(subject=of_reads(label), hour__gt=BASELINE)
+    last_added: int | None = sums_of_reads.aggregate(hour=Max("hour"))["hour"]
+    return last_added
 
 
 def _rows(name: str, gains: Mapping[int, int], *, before: int) -> list[tuple[str, int, int, int]]:
