@@ -103,10 +103,7 @@ def _action(
 def _change_all(
     rows: QuerySet[Any], change: Callable[[Any], object], *, user: Any, title: str
 ) -> None:
-    """Changes the rows in the order of their keys, and logs the change by the user.
-
-    `rows` are ordered by their keys. Raises RedisError.
-    """
+    """Changes the rows in the order of their keys, and logs it. Raises RedisError."""
     from readtrack.sql import databases
 
     for batch in databases.in_portions(rows, "pk", SLICE):

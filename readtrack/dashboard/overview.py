@@ -491,20 +491,21 @@ def _caption_of(given: Tables, dimension: str) -> str:
         return ""
     known = sum(table.values("views"))
     caption = tables.caption_of_dimension(given.data, dimension, known=known)
-    of_unknown = ""
-    if dimension in tables.WITH_UNKNOWN:
-        of_unknown = tables.caption_of_unknown(given.data, known)
-    if of_unknown and given.scope.is_present:
-        follow = _("Sources of the last minutes follow.")
-        return f"{caption} {follow}"
-    return caption
+    if dimension not in tables.WITH_UNKNOWN or not given.scope.is_present:
+        return caption
+    if not tables.caption_of_unknown(given.data, known):
+        return caption
+    follow = _("Sources of the last minutes follow.")
+    return f"{caption} {follow}"
 
 
 def _caption_of_groups(given: Tables) -> str:
-    """Returns that the panel has no live views, which the totals above have; "" for a period that is
-    over.
+    """Returns what the panels of categories, authors and ages lack, which have no live views; "" for
+    a period that is over, of which they have all views.
     """
-    return _("Views of the last hour may be missing.") if given.scope.is_present else ""
+    if not given.scope.is_present:
+        return ""
+    return _("Views of the last hour may be missing.")
 
 
 def _caption_of_unread(data: ScopeData) -> str:

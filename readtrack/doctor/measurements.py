@@ -173,7 +173,8 @@ class Drift:
 def ping() -> float:
     """Measures how long a page waits (s): as long as the fastest of a few answers takes.
 
-    Raises UnusableError for a cache that is no Redis."""
+    Raises UnusableError for a cache that is no Redis.
+    """
     problem = connection.misconfiguration()
     if problem:
         raise connection.UnusableError(problem)

@@ -1098,8 +1098,8 @@ def robots(data: ScopeData) -> Table:
 
 
 def _kept_hits(data: ScopeData) -> str:
-    """Returns of what the numbers are: of a period of which Redis keeps only the last hours, since
-    when.
+    """Returns which hits the numbers are of, and since when they are counted if Redis keeps only the
+    last hours of the period.
     """
     first_kept_hour = buckets.hour_index(buckets.now()) + 1 - len(data.skips)
     hours = data.asked.span.hours

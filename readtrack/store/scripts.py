@@ -294,9 +294,9 @@ def pairs(answer: Sequence[Any]) -> list[tuple[str, int]]:
     return [(name.decode(), int(number)) for name, number in names_and_numbers]
 
 
-def flat(names_and_numbers: Iterable[tuple[Any, Any]]) -> list[Any]:
-    """Returns names and numbers one behind the other, as commands take them."""
-    return [*chain.from_iterable(names_and_numbers)]
+def flat(rows: Iterable[tuple[Any, Any]]) -> list[Any]:
+    """Returns names and numbers, two in each row, one behind the other, as commands take them."""
+    return [*chain.from_iterable(rows)]
 
 
 @cached_setting("INSTALLED_APPS")

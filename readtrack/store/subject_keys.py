@@ -44,7 +44,7 @@ def _other_rows_of_counts() -> Sequence[keys.Key]:
 
 @cached_setting("INSTALLED_APPS", maxsize=1)
 def _lasting_rows_of_counts() -> Sequence[keys.Key]:
-    """Returns those of the same rows whose keys do not expire by themselves."""
+    """Returns those of `_other_rows_of_counts` whose keys do not expire by themselves."""
     return [row for row in _other_rows_of_counts() if not row.ttl]
 
 

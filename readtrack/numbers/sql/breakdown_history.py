@@ -26,7 +26,7 @@ def add_gains(new: Mapping[Gain, int], *, hour: int) -> None:
     """Adds the new gains to the gains of that hour (since 1970).
 
     If a model has too many fields of a kind, the least frequent ones are added up in "other". The
-    caller has to lock the epoch, because the stored gains are read and then replaced.
+    caller has to call `lock_history`, because the stored gains are read and then replaced.
     """
     rows = databases.rows(BreakdownHistory).filter(
         hour=hour,

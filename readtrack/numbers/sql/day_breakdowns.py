@@ -73,8 +73,8 @@ def add_gains(
     """Adds the new gains to the gains of that day.
 
     If an object has too many fields of a kind, the least frequent ones are added up in "other".
-    Only `full_hashes` may have too many, by default all. The caller has to lock the epoch, because
-    the fields are counted after that.
+    Only `full_hashes` may have too many, by default all. The caller has to call `lock_history`,
+    because the fields are counted after that.
     """
     added = []
     names = set()

@@ -170,7 +170,7 @@ def forget(labels: Collection[str], *, since: int) -> None:
     """Deletes the sums from the day of that hour (since 1970) on, because older history has
     changed.
 
-    The next full flush adds them up again. The caller has to lock the epoch.
+    The next full flush adds them up again. The caller has to call `lock_history`.
     """
     day = buckets.local_day(since)
     rows = databases.rows(BreakdownHistory).filter(subject__in=labels)
@@ -182,7 +182,7 @@ def forget(labels: Collection[str], *, since: int) -> None:
 
 
 def forget_in_own_transaction(labels: Collection[str], *, since: int) -> None:
-    """Does what `forget` does, in a transaction that locks the epoch."""
+    """Does what `forget` does, in a transaction that locks history."""
     with databases.own_transaction(databases.of(BreakdownHistory)):
         lock_history()
         forget(labels, since=since)

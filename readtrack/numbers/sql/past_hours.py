@@ -67,8 +67,8 @@ def lower_hours(
 
     Each entry of `hours` has a subject, an hour (since 1970) and a number of views. `ends` has by
     subject the hour at which rows no longer have these views; a subject without one is left out.
-    The history of models loses only the hours before `end_of_models`. Call it in a transaction that
-    has locked the epoch.
+    The history of models loses only the hours before `end_of_models`. Call it in a transaction,
+    after `lock_history`.
     """
     # Views by hour, by the name in history and the end of its rows.
     taken: defaultdict[tuple[str, int], Counter[int]] = defaultdict(Counter)
