@@ -1,5 +1,6 @@
 """The overview: a panel for each question, and the list of all stories behind the first ones."""
 
+import re
 from typing import Any
 
 import pytest
@@ -275,3 +276,17 @@ def test_groups_and_ages_say_that_they_are_older_than_the_totals_above(
         captions = {page.context[name].caption for name in ("groups", "ages")}
         expected = "Views of the last hour may be missing." if is_said else ""
         assert captions == {expected}, period
+
+
+@pytest.mark.parametrize("tab", ["numbers", "stories", "refused"])
+def test_a_heading_has_the_class_of_its_cells_by_which_phones_leave_both_out(
+    tab: str, admin_client: Client
+) -> None:
+    viewed(2)
+    skip_buffer.add(skips.key_of(buckets.now()), ["bot"])
+    skip_buffer.send_rest()
+    page: Any = admin_client.get(DASHBOARD, {"tab": tab})
+    lists = re.findall(r"<thead>(.*?)</thead>\s*<tbody>(.*?)</tr>", page.text, re.DOTALL)
+    lines = [(head.count("readtrack-trend"), row.count("readtrack-trend")) for head, row in lists]
+    assert any(cells for _, cells in lines)
+    assert all(headings == cells for headings, cells in lines)  # before: a heading without cells
