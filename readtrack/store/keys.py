@@ -68,8 +68,8 @@ class Key:
     ) -> None:
         """Takes the lifetime in seconds, or the name of the setting that decides it; 0 for ever.
 
-        `kept_with`: keys about a subject are removed with its counts (by a reset, too), or with its
-        read state.
+        `kept_with`: keys about a subject are removed with its counts (by a reset, too; of an idle
+        subject only those that do not expire), or with its read state.
         `united`: what becomes of a key that gets a name which another key has: "keep" the other,
         "add" its counts, the "highest" of both, "PFMERGE", "SUNIONSTORE" or "BITOP".
         `settles`: the key is a counter that is in `views:unsettled` until it has SQL's count. A
