@@ -347,7 +347,8 @@ def test_a_chunk_is_few_queries_and_round_trips_however_many_rows(
     view(*posts)
     flush()
     view(*posts)
-    with django_assert_max_num_queries(90), wire.counted() as trips:
+    # One of them in the last minute of an hour only.
+    with django_assert_max_num_queries(91), wire.counted() as trips:
         assert flush().written == 300
     assert trips[0] <= 40  # some of them are SCAN's, as many as it likes
 

@@ -5,6 +5,7 @@ total. Hours are numbers since 1970 (`buckets.hour_index`).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from readtrack.subjects import subject_column
 # it.
 BASELINE = 0
 FOREVER = 2**31 - 1  # an hour that no row reaches
+MARGIN = timedelta(minutes=1)  # by which this machine's clock may be behind Redis's
 
 
 def is_kept() -> bool:
@@ -109,7 +111,7 @@ def _may_have_later(rows: Sequence[Row], newest_flush: int) -> bool:
     To look for later rows takes as long as to store these, and hardly ever are there any.
     """
     # A flush that began meanwhile has stored rows up to the present hour of Redis's clock.
-    newest_hour = max(newest_flush, buckets.hour_index(clock.now()))
+    newest_hour = max(newest_flush, buckets.hour_index(clock.now() + MARGIN))
     return any(row.hour < newest_hour for row in rows)
 
 
