@@ -17,7 +17,7 @@ class ClusterConfig(PartConfig):
     verbose_name = "Redis Cluster"
     setting = "CLUSTER"
     setting_about = "into how many partitions the keys are divided, and into how many tasks a flush"
-    scripts = ("move_read_state",)
+    scripts = ("move_read_state", "take")
 
     def setting_keys(self) -> type[Any]:
         from readtrack.cluster.options import ClusterOptions

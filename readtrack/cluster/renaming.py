@@ -70,7 +70,7 @@ def _send(moves: Sequence[Move], rename: Rename) -> int:
             names_on_way = _transit_names(move.name, tag)
             names += [move.name, *names_on_way]
             transit_names += names_on_way
-        call = Call("take", names, [move.member for move in portion], int)
+        call = Call("readtrack.cluster/take", names, [move.member for move in portion], int)
         if scripts.run(call, patient=True):
             on_their_way += _existing(transit_names)
     return _arrive(on_their_way, rename)

@@ -21,7 +21,7 @@ class ImportsConfig(PartConfig):
     needs = ("readtrack.numbers",)
     uses = ("readtrack.threads",)
     setting = "IMPORTS"
-    scripts = ("take_back",)
+    scripts = ("apply", "intend", "take_back")
     setting_about = (
         '"views": a dict, for imports that find objects by addresses: a view\'s name ->'
         ' "app.Model" and URL argument, or a function (path, …)'

@@ -292,7 +292,7 @@ def intend(
     """
     args = (before, after, import_keys.position.ttl)
     return [
-        scripts.Call("intend", [import_keys.position(tag, source)], args, bool)
+        scripts.Call("readtrack.imports/intend", [import_keys.position(tag, source)], args, bool)
         for tag in keys.by_tag(subjects)
     ]
 
@@ -331,7 +331,7 @@ def apply(source: str, batch: Part, *, before: int, after: int) -> list[scripts.
         args: list[Any] = [before, after, MOST_VIEWS]
         for increment in increments:
             args += (increment.name, increment.views, increment.end, increment.field)
-        calls.append(scripts.Call("apply", script_keys, args, int))
+        calls.append(scripts.Call("readtrack.imports/apply", script_keys, args, int))
     return calls
 
 
