@@ -18,7 +18,6 @@ from readtrack.numbers.models import History, ReaderHistory
 from readtrack.numbers.options import numbers_options
 from readtrack.sql import absent, databases, vendors
 from readtrack.sql.row_counts import RowCounts
-from readtrack.store import clock
 from readtrack.subjects import subject_column
 
 # The "hour" of the row that has what a subject had counted before its history began. No chart shows
@@ -111,7 +110,7 @@ def _may_have_later(rows: Sequence[Row], newest_flush: int) -> bool:
     To look for later rows takes as long as to store these, and hardly ever are there any.
     """
     # A flush that began meanwhile has stored rows up to the present hour of Redis's clock.
-    newest_hour = max(newest_flush, buckets.hour_index(clock.now() + MARGIN))
+    newest_hour = max(newest_flush, buckets.hour_index(buckets.now() + MARGIN))
     return any(row.hour < newest_hour for row in rows)
 
 
